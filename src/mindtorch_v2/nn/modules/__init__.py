@@ -40,9 +40,8 @@ for _module in (
 ):  # fmt: skip
     globals().update({name: getattr(_module, name) for name in _module.__all__})
     __all__ += _module.__all__
-for (
-    _name
-) in lazy_layers.__all__:  # in torch they stand beside the layers that they become, where programs and pickles look for them
+# in torch they stand beside the layers that they become, where programs and pickles look for them
+for _name in lazy_layers.__all__:
     _lazy = getattr(lazy_layers, _name)
     setattr(sys.modules[_lazy.__bases__[-1].__module__], _name, _lazy)
 Module = module.Module

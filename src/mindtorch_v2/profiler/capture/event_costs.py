@@ -182,9 +182,7 @@ def _shown(function: Callable[[], None], **names: Callable[..., object]) -> Func
 
 # of calls, by what the cost of one is called
 LOOPS: dict[str, Callable[[], object]] = {"python_function": _shown(_call_nothing, _nothing=_shown(_nothing))}
-if sys.version_info < (
-    3,
-    12,
-):  # sys.monitoring tells of no call in C but those that wait; what two measurements differ by is chance
+# sys.monitoring tells of no call in C but those that wait; what two measurements differ by is chance
+if sys.version_info < (3, 12):
     LOOPS[CALL_IN_C] = _shown(_call_in_c, _nothing=len)
     LOOPS["op"] = _shown(_call_nothing, _nothing=is_grad_enabled)  # turns the tracer off and on, as the entry point of an operator
