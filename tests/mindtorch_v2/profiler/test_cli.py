@@ -415,16 +415,23 @@ def test_advice_follows_the_table(run, script, table):
     assert "needs record_shapes=True" in advice
 
 
-def test_advice_about_a_saved_session(run, script, tmp_path):
+def test_advice_about_a_saved_session(run, script, tmp_path, monkeypatch, capsys):
     script(READING)
     run(*PROFILER, "--no-trace", "--table", "none", "--session", "s.session", "script.py")
-    text = run(*PROFILER, "advise", "s.session", "--min-share", "0")
-    assert "item() in a loop" in text.stdout
-    written = json.loads(run(*PROFILER, "advise", "--json", "--min-share", "0", "s.session").stdout)
+    monkeypatch.chdir(tmp_path)
+
+    def advised(*arguments):
+        cli.main(["advise", *arguments])
+        return capsys.readouterr().out
+
+    assert "item() in a loop" in advised("s.session", "--min-share", "0")
+    written = json.loads(advised("--json", "--min-share", "0", "s.session"))
     assert "item() in a loop" in [finding["rule"] for finding in written["findings"]]
-    failed = run(*PROFILER, "advise", "none.session")
-    assert (failed.returncode, failed.stdout) == (1, "")
-    assert "No such file" in failed.stderr
+    with pytest.raises(SystemExit) as end:
+        advised("none.session")
+    shown = capsys.readouterr()
+    assert (end.value.code, shown.out) == (1, "")
+    assert "No such file" in shown.err
 
 
 SAYS = {
