@@ -1,10 +1,12 @@
 """Where the wall time of a recording went: parts that add up to it."""
 
 import dataclasses
+import itertools
 import random
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -352,13 +354,23 @@ class TestCosts:
         )  # in Python, in C, of a function that is not reported
         loops = 3 if BY_SETPROFILE else 1
         seconds = iter([*operators, 40e-6, *nested, *nodes, *untraced[:loops], *traced[:loops]])
-        monkeypatch.setattr(event_costs, "_shortest", lambda loop, running=None: next(seconds))
+        monkeypatch.setattr(event_costs, "_least", lambda loops, running=None: [next(seconds) for _ in loops])
         with profile(with_stack=True) as prof:
             pass
         costs = {"op": 1000, "scope": 1000, "nested op": 1500, "backward node": 500, "python_function": 3000}
         if BY_SETPROFILE:  # which operators turn off, and which is told of calls in C
             costs |= {"op": 1300, "nested op": 2000, "call in C": 200}
         assert dict(prof.session.info.event_costs_ns) == costs
+
+    def test_loops_take_turns_so_that_a_machine_that_gets_slower_makes_none_longer(self, monkeypatch):
+        now, runs = [0.0], itertools.count()
+
+        def loop(seconds):
+            now[0] += seconds * (1 if next(runs) < event_costs.ROUNDS else 3)  # from the half of all runs on
+
+        monkeypatch.setattr(event_costs, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+        found = event_costs._least([lambda: loop(1.0), lambda: loop(1.25)])
+        assert found == pytest.approx([1.0, 1.25])
 
     def test_not_on_another_clock(self):
         ticks = iter(range(1, 10**9))

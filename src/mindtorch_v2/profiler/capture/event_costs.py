@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -74,21 +74,30 @@ class EventCosts(Source):
             findings.event_costs_ns = tuple(_known.get(self._key_set, {}).items())
 
 
-def _shortest(loop: Callable[[], object], running: dict[Any, Any] | None = None) -> float:
-    """Seconds that the fastest run of a loop takes. Meanwhile this frame is in `running`, as the program's."""
-    found = []
+def _shortest(loop: Callable[[], object]) -> float:
+    """Seconds that the fastest run of a loop takes."""
+    return _least([loop])[0]
+
+
+def _least(loops: Sequence[Callable[[], object]], running: dict[Any, Any] | None = None) -> list[float]:
+    """Seconds that the fastest run of each loop takes. Meanwhile this frame is in `running`, as the program's.
+
+    The loops take turns: a processor that another process slows down for a while would make one of them longer, and the difference wrong.
+    """
+    found = [float("inf")] * len(loops)
     if running is not None:
         call: Any = (threading.get_ident(), defaultdict(int))
         running[sys._getframe()] = call
     try:
         for _ in range(ROUNDS):
-            began = time.perf_counter()
-            loop()
-            found.append(time.perf_counter() - began)
+            for number, loop in enumerate(loops):
+                began = time.perf_counter()
+                loop()
+                found[number] = min(found[number], time.perf_counter() - began)
     finally:
         if running is not None:
             running.clear()  # the frame would keep itself alive
-    return min(found)
+    return found
 
 
 def _per_call(seconds: float, without: float) -> int:
@@ -113,7 +122,7 @@ def _operator_ns(key_set: int, *, depth: int = 0, fresh: bool = True) -> int:
     private = {"extend_": [].extend, "notes_": {}, "new_note_": _no_note, "running_": running}
     names = recorded.__globals__
     names.update({name: value for name, value in private.items() if name in names})
-    without, with_recording = (_shortest(_adding(function, depth, fresh), running) for function in (plain, recorded))
+    without, with_recording = _least([_adding(function, depth, fresh) for function in (plain, recorded)], running)
     return _per_call(with_recording, without)
 
 
