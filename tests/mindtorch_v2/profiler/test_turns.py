@@ -25,25 +25,28 @@ def own():
     sys.setswitchinterval(before)
 
 
-def in_time():
-    found = turns.Turns()
-    found.note_late(turns.LATE_S / 2)
+def waited(monkeypatch, seconds):
+    """Turns of a thread that waited for 0.1 seconds, and so many more."""
+    found, times = turns.Turns(), iter((1.0, 1.1 + seconds))
+    with monkeypatch.context() as patched:
+        patched.setattr(turns.time, "monotonic", lambda: next(times))
+        with found.waiting(0.1):
+            pass
     return found
 
 
-def late():
-    found = turns.Turns()
-    found.note_late(2 * turns.LATE_S)
-    return found
+@pytest.fixture
+def late(monkeypatch):
+    return waited(monkeypatch, 2 * turns.LATE_S)
 
 
-def test_the_interval_is_left_alone_while_the_thread_has_its_turn_soon(own):
-    with in_time().waiting():
+def test_the_interval_is_left_alone_while_the_thread_has_its_turn_soon(own, monkeypatch):
+    with waited(monkeypatch, turns.LATE_S / 2).waiting():
         assert sys.getswitchinterval() == own
 
 
-def test_the_interval_is_short_while_a_late_thread_waits_and_long_while_it_writes(own):
-    found = late()
+def test_the_interval_is_short_while_a_late_thread_waits_and_long_while_it_writes(own, late):
+    found = late
     with found.holding():
         assert sys.getswitchinterval() == pytest.approx(turns.LONG_S)
         with found.waiting():
@@ -52,8 +55,8 @@ def test_the_interval_is_short_while_a_late_thread_waits_and_long_while_it_write
     assert sys.getswitchinterval() == own
 
 
-def test_what_the_program_sets_meanwhile_stays(own):
-    found = late()
+def test_what_the_program_sets_meanwhile_stays(own, late):
+    found = late
     with found.waiting():
         sys.setswitchinterval(0.003)
     assert sys.getswitchinterval() == 0.003
@@ -63,8 +66,8 @@ def test_what_the_program_sets_meanwhile_stays(own):
     assert sys.getswitchinterval() == 0.003
 
 
-def test_an_exception_gives_the_interval_back(own):
-    with pytest.raises(OSError, match="no"), late().waiting():
+def test_an_exception_gives_the_interval_back(own, late):
+    with pytest.raises(OSError, match="no"), late.waiting():
         raise OSError("no")
     assert sys.getswitchinterval() == own
 

@@ -95,11 +95,8 @@ class Draining(Source):
 
     def _waited(self, stop: _thread.LockType, wait_s: float) -> bool:
         """Wait so long; whether the thread is to end."""
-        began = time.monotonic()
-        with self._turns.waiting():
-            is_to_end = stop.acquire(True, wait_s)
-        self._turns.note_late(time.monotonic() - began - wait_s)
-        return is_to_end
+        with self._turns.waiting(wait_s):
+            return stop.acquire(True, wait_s)
 
     def _note_error(self, error: Exception) -> None:
         self.errors += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterator
 
 __all__ = ["Turns"]
@@ -28,17 +29,14 @@ class Turns:
         self._own = 0.0  # what the program wants
         self._wanted = 0.0  # 0 stands for that
 
-    def note_late(self, seconds: float) -> None:
-        """Tell how much later than asked for a wait ended."""
-        self.is_on = self.is_on or seconds > LATE_S
-
     @contextlib.contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Around what gives up the interpreter and waits to have it again."""
-        before = self._want(SHORT_S)
+    def waiting(self, seconds: float = 0.0) -> Iterator[None]:
+        """Around what gives up the interpreter for so long and waits to have it again."""
+        began, before = time.monotonic(), self._want(SHORT_S)
         try:
             yield
         finally:
+            self.is_on = self.is_on or time.monotonic() - began - seconds > LATE_S
             self._want(before)
 
     @contextlib.contextmanager

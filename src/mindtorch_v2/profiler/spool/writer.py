@@ -164,7 +164,7 @@ class Spool(Source):
 
     def _sync(self) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError), self._turns.waiting():  # not every file can be
+            with contextlib.suppress(OSError), self._turns.waiting(SYNC_S):  # not every file can be
                 os.fsync(self._file.fileno())
 
     def _add_memory(self, until: float, new: tuple[Notes, RolesNoted] | None, findings: Findings | None = None) -> None:
