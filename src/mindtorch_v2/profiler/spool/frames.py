@@ -29,6 +29,8 @@ _AT_ONCE = (
     1 << 12
 )  # bytes of a checksum; for more than 5,120, `zlib` lets other threads run, and it would be long until this one does again
 _BLOCK = 1 << 20
+_FIRST_BLOCK = 1 << 8  # where many marks stand behind one another
+_IN_VAIN = 16  # times its size are read of a file at most to find that pieces are not whole
 
 Column = np.ndarray[Any, np.dtype[Any]]
 
@@ -75,10 +77,14 @@ def read_frames(file: IO[bytes]) -> Iterator[Frame]:
         raise ValueError("the file begins in another way")
     size = os.fstat(file.fileno()).st_size
     behind = at = len(MAGIC)
+    in_vain, most = 0, _IN_VAIN * size + _BLOCK
     while at >= 0:
         file.seek(at)
         frame = _read(file, size - at)
         if frame is None:
+            in_vain += file.tell() - at
+            if in_vain > most:
+                raise ValueError("it is full of pieces that are not whole")
             at = _next_mark(file, at + 1)
         else:
             behind = at = file.tell()
@@ -88,13 +94,15 @@ def read_frames(file: IO[bytes]) -> Iterator[Frame]:
 
 def _next_mark(file: IO[bytes], at: int) -> int:
     """Where the next frame may begin; -1 if none does."""
+    size = _FIRST_BLOCK
     while True:
         file.seek(at)
-        block = file.read(_BLOCK)
+        block = file.read(size)
         found = block.find(_MARK)
         if found >= 0 or len(block) < len(_MARK):
             return at + found if found >= 0 else -1
         at += max(1, len(block) - len(_MARK) + 1)
+        size = min(2 * size, _BLOCK)
 
 
 def _read(file: IO[bytes], left: int) -> Frame | None:

@@ -1,6 +1,8 @@
 """Spools: what was written while a recording went on, read after whatever ended it."""
 
+import contextlib
 import errno
+import io
 import json
 import os
 import random
@@ -521,3 +523,32 @@ def test_two_processes_do_not_write_to_one_file(run_python, tmp_path):
         """
         assert "another process is recording to" in run_python(other).stdout
     assert columns_of(read_spool(path).session) == columns_of(prof.session)
+
+
+class Reads(io.FileIO):
+    """A file that counts the bytes that are read."""
+
+    count = 0
+
+    def read(self, size=-1):
+        found = super().read(size)
+        self.count += len(found)
+        return found
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"MTf\n",
+        frames._HEADER.pack(b"MTf\n", frames.CHUNK, 1000, 0) + bytes(4),
+        frames._HEADER.pack(b"MTf\n", frames.CHUNK, 0, 20_000) + bytes(4),
+    ],
+)
+def test_pieces_that_are_not_whole_cost_no_more_than_the_file_is_long(piece, tmp_path):
+    path = tmp_path / "run.spool"
+    content = frames.MAGIC + piece * 5_000
+    path.write_bytes(content)
+    with Reads(path) as file:
+        with contextlib.suppress(ValueError):
+            assert list(frames.read_frames(file)) == []
+        assert file.count < 100 * len(content)
