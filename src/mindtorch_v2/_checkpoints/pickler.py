@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copyreg
+import importlib
 import inspect
 import io
 import pickle
@@ -20,14 +20,11 @@ from .._random import Generator
 from .._storage import UntypedStorage
 from .._tensor import Size, Tensor, shallow_copy
 from .._wrapper_subclass import is_wrapper
-from ..autograd import grad_mode
-from ..nn import Module, MultiheadAttention, Parameter
-from ..nn import functional as F
-from ..nn.modules import lazy_layers
+from ..nn import Module, Parameter
+from ..nn.modules.multihead_attention import MultiheadAttention
 from ..nn.modules.state import _WrappedHook
 from ..nn.modules.transformer import LayerWithActivation
-from ..nn.parameter import UninitializedTensorMixin
-from ..optim import lr_scheduler
+from ..nn.parameter import is_lazy
 from ..storage import LEGACY_NAMES, STORAGE_CLASSES, TypedStorage
 from . import options
 from .locations import location_tag
@@ -56,9 +53,17 @@ _REBUILD_WRAPPER = _TorchName("torch._utils", "_rebuild_wrapper_subclass")
 _GET_LAYOUT = _TorchName("torch.serialization", "_get_layout")
 _REBUILD_SUBCLASS = _TorchName("torch._tensor", "_rebuild_from_type_v2")
 
+
+def _classes(name: str) -> list[Any]:
+    """The public classes of a module of this package."""
+    module: Any = importlib.import_module(f"{PACKAGE}.{name}")
+    return [getattr(module, each) for each in module.__all__]
+
+
+_functional: Any = importlib.import_module(f"{PACKAGE}.nn.functional")  # by name: its types, seen from here, end mypy 2.4
 _ACTIVATIONS: dict[Any, _TorchName] = {
-    F.relu: _TorchName("torch.nn.functional", "relu"),
-    F.gelu: _TorchName("torch._C._nn", "gelu"),
+    _functional.relu: _TorchName("torch.nn.functional", "relu"),
+    _functional.gelu: _TorchName("torch._C._nn", "gelu"),
 }
 
 _PUBLIC_MODULES: dict[Any, str] = {
@@ -70,9 +75,9 @@ _PUBLIC_MODULES: dict[Any, str] = {
     **dict.fromkeys(STORAGE_CLASSES.values(), "torch"),
     _WrappedHook: "torch.nn.modules.module",
     MultiheadAttention: "torch.nn.modules.activation",
-    **{cls: torch_module(cls.__bases__[-1].__module__) for cls in map(vars(lazy_layers).get, lazy_layers.__all__)},
-    **dict.fromkeys(map(vars(lr_scheduler).get, lr_scheduler.__all__), "torch.optim.lr_scheduler"),
-    **{cls: "torch.autograd.grad_mode" for cls in map(vars(grad_mode).get, grad_mode.__all__) if isinstance(cls, type)},
+    **{cls: torch_module(cls.__bases__[-1].__module__) for cls in _classes("nn.modules.lazy_layers")},
+    **dict.fromkeys(_classes("optim.lr_scheduler"), "torch.optim.lr_scheduler"),
+    **dict.fromkeys(_classes("autograd.grad_mode"), "torch.autograd.grad_mode"),
 }
 
 _PythonPickler: Any = pickle._Pickler
@@ -93,10 +98,9 @@ class _Pickler(_PythonPickler):  # type: ignore[misc]
             return _reduced_by_class(obj) or _reduced(obj)
         if isinstance(obj, _dtype.dtype):
             return f"torch.{obj.name}"
-        if isinstance(obj, LayerWithActivation) and type(obj).__getstate__ is LayerWithActivation.__getstate__:
-            activation = _ACTIVATIONS.get(obj.activation)
-            if activation is not None:
-                return (copyreg.__newobj__, (type(obj),), {**obj.__dict__, "activation": activation})  # type: ignore[attr-defined]
+        if isinstance(obj, LayerWithActivation) and obj.activation in _ACTIVATIONS:
+            made: Any = obj.__reduce_ex__(2)
+            return (*made[:2], {**made[2], "activation": _ACTIVATIONS[obj.activation]})
         if isinstance(obj, layout):
             return (_GET_LAYOUT, (repr(obj),))
         return NotImplemented
@@ -183,7 +187,7 @@ class Storages:
 
 def _reduced_by_class(t: Tensor) -> Any:
     """The call that a subclass with its own `__reduce_ex__` wants to be made by, if it has one."""
-    if isinstance(t, UninitializedTensorMixin):
+    if is_lazy(t):
         return t.__reduce_ex__(2)
     method: Any = type(t).__reduce_ex__
     return None if method.__module__.startswith(f"{PACKAGE}.") else method(t, 2)
