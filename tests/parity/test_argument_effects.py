@@ -122,3 +122,11 @@ def test_registrations_end_with_their_library():
             return seen
 
     assert outcomes(mindtorch_v2) == outcomes(torch) == ["torch.bfloat16", [3, 3], "torch.float32"]
+
+
+@pytest.mark.parametrize(
+    "call", ["multiply(2, x)", "subtract(2, x, alpha=2)", "divide(2, x, rounding_mode='floor')", "multiply(2, 3)"]
+)
+def test_a_number_stands_first_in_the_other_names_of_arithmetic_too(call):
+    ours, theirs = (eval(call, {**vars(lib), "x": lib.arange(1.0, 4)}) for lib in (mindtorch_v2, torch))
+    assert (str(ours.dtype), ours.tolist()) == (str(theirs.dtype), theirs.tolist())

@@ -151,9 +151,12 @@ def _accepts(op: Op, a: Argument, value: object, tensor_type: type[Any]) -> bool
     return True
 
 
+_NUMBER_FIRST = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
+
+
 def takes_number_first(op: Op, a: Argument) -> bool:
     """torch: these functions take a Python number for their first tensor too, as in `torch.sub(1, x)`."""
-    return a.name == "self" and op.name in ("add", "sub", "mul", "div", "true_divide", "floor_divide")
+    return a.name == "self" and op.name in _NUMBER_FIRST
 
 
 def _is_number(value: object) -> bool:
