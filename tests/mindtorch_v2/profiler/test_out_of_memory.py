@@ -329,7 +329,7 @@ LONG = """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
-@pytest.mark.parametrize("megabytes", [60, 120])
+@pytest.mark.parametrize("megabytes", [120, 200])
 @pytest.mark.parametrize("wishes", [[], ["with_stack"]], ids=["plain", "stacks"])
 def test_a_long_recording_leaves_the_memory_to_the_program(run_python, wishes, megabytes):
     """Operators that do next to nothing: they outrun the thread that takes their records out of the log."""
