@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ._dispatch import registry
+from ._dispatch.entry import UNREDUCED
 from ._dispatch.op import Op
 from ._dispatch.resolver import make_resolver
 from ._function_schema import FunctionSchema, schema_of
@@ -30,7 +31,7 @@ class OpOverload:
         if "self" in kwargs:
             kwargs["input"] = kwargs.pop("self")
         assert self.op.entry is not None
-        return self.op.entry(*args, **kwargs)
+        return self.op.entry(*args, **_with_default(self.op, args, kwargs))
 
     @property
     def _schema(self) -> FunctionSchema:
@@ -103,6 +104,7 @@ class OpOverloadPacket:
         if "self" in kwargs:
             kwargs["input"] = kwargs.pop("self")
         ops = list(registry.overloads(self._qualified_op_name).values())
+        kwargs = _with_default(ops[0], args, kwargs)
         if len(ops) == 1:
             assert ops[0].entry is not None
             return ops[0].entry(*args, **kwargs)
@@ -113,6 +115,13 @@ class OpOverloadPacket:
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self}')>"
+
+
+def _with_default(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name, with the schema's default where the public function has another."""
+    if op.schema.name in UNREDUCED and "reduction" not in kwargs and len(args) <= op.schema.argument_names.index("reduction"):
+        return {**kwargs, "reduction": 1}
+    return kwargs
 
 
 class OpNamespace:

@@ -1,6 +1,7 @@
 """Arguments that torch gives an effect have it here, or are refused as torch refuses them."""
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -130,3 +131,33 @@ def test_registrations_end_with_their_library():
 def test_a_number_stands_first_in_the_other_names_of_arithmetic_too(call):
     ours, theirs = (eval(call, {**vars(lib), "x": lib.arange(1.0, 4)}) for lib in (mindtorch_v2, torch))
     assert (str(ours.dtype), ours.tolist()) == (str(theirs.dtype), theirs.tolist())
+
+
+@pytest.mark.parametrize("space", ["torch", "torch.ops.aten", "torch.nn.functional"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "kl_div(x.log(), y)",
+        "hinge_embedding_loss(x, signs)",
+        "margin_ranking_loss(x, y, signs)",
+        "cosine_embedding_loss(x, y, signs[:, 0])",
+        "triplet_margin_loss(x, y, x + 1)",
+        "binary_cross_entropy_with_logits(x, y)",
+        "ctc_loss(x.reshape(3, 2, 2).log_softmax(-1), ones, [3, 3], [1, 1])",
+        "ctc_loss(x.reshape(3, 2, 2).log_softmax(-1), ones, 3 * ones[:, 0], ones[:, 0])",
+    ],
+)
+def test_losses_that_are_called_without_a_reduction(space, call):
+    """Where each loss is found it has another default: PyTorch's functions of the first namespace reduce nothing."""
+
+    def value(lib: Any) -> Any:
+        x = lib.arange(1.0, 13).reshape(4, 3) / 12
+        names = {"x": x, "y": x.flip(0), "signs": lib.ones(4, 3) - 2 * (x > 0.5), "ones": lib.ones(2, 1, dtype=lib.int64)}
+        inside = {"torch": lib, "torch.ops.aten": lib.ops.aten, "torch.nn.functional": lib.nn.functional}[space]
+        return eval(f"inside.{call}", {**names, "inside": inside})
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of `kl_div`, about 'mean'
+        ours, theirs = value(mindtorch_v2), value(torch)
+    assert ours.shape == theirs.shape
+    torch.testing.assert_close(torch.tensor(ours.tolist()), theirs)

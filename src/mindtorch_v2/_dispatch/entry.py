@@ -17,7 +17,7 @@ from .lazy import lazy_function
 from .op import Entry, Op
 from .schema import Argument
 
-__all__ = ["keys_of", "make_entry", "public_name"]
+__all__ = ["UNREDUCED", "keys_of", "make_entry", "public_name"]
 
 NUMBERS = frozenset({bool, int, float, complex})
 ALIASES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
@@ -57,6 +57,13 @@ def keys_of_all(tensors: Any) -> int:
     for t in tensors:
         keys |= t._keys
     return keys
+
+
+# Functions of losses that reduce nothing where they are called without `reduction`: PyTorch's parser of Python arguments takes the default of their
+# schemas, `Mean`, for the number 0. `torch.ops` has the schema's, and `nn.functional` defaults of its own.
+UNREDUCED = frozenset(
+    "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div margin_ranking_loss triplet_margin_loss".split()
+)
 
 
 def make_entry(op: Op, *, retry: Callable[..., Any], with_out: Callable[..., Any], device_key: Callable[..., int]) -> Entry:
@@ -152,7 +159,7 @@ def _parameters(op: Op, names: dict[str, Any], *, takes_dim: bool, takes_out: bo
             parts += [*(f"legacy{i}=None" for i in range(legacy)), "*"]
             starred = True
         if a.has_default:
-            names[f"default{i}"] = a.default
+            names[f"default{i}"] = 0 if a.name == "reduction" and op.schema.name in UNREDUCED else a.default
             parts.append(f"{name}=default{i}")
         elif takes_dim and i > 0:
             parts.append(f"{name}=MISSING")
