@@ -2,7 +2,9 @@
 
 import contextlib
 import cProfile
+import functools
 import gc
+import signal
 import sys
 import threading
 import time
@@ -14,7 +16,11 @@ from mindtorch_v2 import _record
 from mindtorch_v2._autograd import observing
 from mindtorch_v2._dispatch import dispatcher, keys
 from mindtorch_v2.profiler import ProfilerAction, _ExperimentalConfig, _KinetoProfile, profile, record_function, schedule, validate
+from mindtorch_v2.profiler.capture import columns
 from mindtorch_v2.profiler.capture.operators import recorder
+from mindtorch_v2.profiler.capture.threads import Threads
+from mindtorch_v2.profiler.output.event_list import EventList
+from mindtorch_v2.profiler.spool.reader import read_spool
 
 NONE, WARMUP, RECORD, SAVE, _ = ProfilerAction
 x = torch.ones(2)
@@ -441,3 +447,56 @@ class TestOtherProfilers:
             assert gc.callbacks == [theirs]
         finally:
             gc.callbacks[:] = before
+
+
+class TestErrorsOfTheRecorder:
+    """What goes wrong in it at the end of a recording is told once, and the program goes on."""
+
+    FAULTS = {"while records are read": (Threads, "take"), "while the session is made": (columns, "_session")}
+
+    @pytest.fixture(params=FAULTS)
+    def fault(self, request, monkeypatch):
+        """The function that mends it."""
+        monkeypatch.setattr(*self.FAULTS[request.param], functools.partial(int, "x"))  # which raises without a frame of this file
+        yield monkeypatch.undo
+        monkeypatch.undo()
+
+    def test_it_is_told_and_the_program_goes_on(self, fault):
+        prof = profile(record_shapes=True)
+        prof.start()
+        x + x
+        x * x
+        with pytest.warns(
+            UserWarning, match="the recorder failed at the end of the recording, and 2 events are lost: TypeError"
+        ) as told:
+            prof.stop()
+        assert len(told) == 1
+        assert list(prof.events()) == []
+        assert "The recorder failed at the end of the recording, and 2 events are lost" in prof.key_averages().table()
+        assert "The recorder failed" in str(prof.summary())
+
+    def test_the_spool_has_the_events(self, fault, tmp_path):
+        path = tmp_path / "run.spool"
+        with pytest.warns(UserWarning, match=r"; the spool '.*run\.spool' has them"), profile(spool=path):
+            x + x
+        fault()
+        assert "aten::add" in {e.name for e in EventList.of(read_spool(str(path)).session)}
+
+    def test_the_programs_own_error_comes_through(self, fault):
+        with pytest.raises(ZeroDivisionError), pytest.warns(UserWarning, match="the recorder failed"), profile():
+            raise ZeroDivisionError
+
+    def test_the_error_of_a_signals_handler_is_the_programs(self, monkeypatch):
+        def out_of_time(number, frame):
+            raise TimeoutError
+
+        monkeypatch.setattr(
+            columns, "_session", lambda *given, of=columns._session: (signal.raise_signal(signal.SIGALRM), of(*given))[1]
+        )
+        before = signal.signal(signal.SIGALRM, out_of_time)
+        try:
+            with pytest.raises(TimeoutError), profile():
+                x + x
+        finally:
+            signal.signal(signal.SIGALRM, before)
+            monkeypatch.undo()

@@ -9,9 +9,12 @@ import os
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ... import _record
 from ..._dispatch import keys
@@ -183,27 +186,44 @@ class Capture:
     def stop(self, *, read_later: bool = False) -> Callable[[], Session]:
         """End the recording. Scopes that were never left end here. Returns a function that makes the session of it, by whatever thread.
 
-        With `read_later` most of the work is left for that function, so that the program goes on.
+        With `read_later` most of the work is left for that function, so that the program goes on. An error of the recorder itself is told in a
+        warning, and leaves a session without events.
         """
         global active, _may_be_on
         if not self.is_running:
             return empty_session
+        count = 0
         try:
             # first of all: what stopping takes is no part of the recording
             findings = Findings(stopped=recorder.clock(), read_later=read_later)
+            count = self.event_count
             self._read(findings)
             active, _may_be_on = None, ()
-        except BaseException:
+        except BaseException as error:
             abandon()
-            raise
+            if not _is_recorders(error):
+                raise
+            return functools.partial(self._lost, self._info(findings), count, error)
         self.survivors, self.window_s = findings.survivors, findings.stopped - self._time.started
         return functools.partial(self._finish, findings, self._info(findings))
 
     def _finish(self, findings: Findings, info: Info) -> Session:
-        if findings.records is None:
-            assert findings.read_records is not None
-            findings.records, findings.read_records = findings.read_records(), None
-        session = columns.assemble(
+        count = 0
+        try:
+            if findings.records is None:
+                assert findings.read_records is not None
+                findings.records, findings.read_records = findings.read_records(), None
+            count = len(findings.records.label)
+            session = self._assembled(findings, info)
+        except BaseException as error:
+            if not _is_recorders(error):
+                raise
+            return self._lost(info, count, error)
+        self._say_what_is_missing(findings)
+        return dropping.to_depth(session, self.options.bounds.max_depth)
+
+    def _assembled(self, findings: Findings, info: Info) -> Session:
+        return columns.assemble(
             columns.Context(
                 info=dataclasses.replace(info, dropped=tuple(findings.dropped.items())),
                 epoch_ns=self._epoch_ns,
@@ -214,8 +234,19 @@ class Capture:
                 found=findings,
             )
         )
-        self._say_what_is_missing(findings)
-        return dropping.to_depth(session, self.options.bounds.max_depth)
+
+    def _lost(self, info: Info, count: int, error: BaseException) -> Session:
+        """A session without events, which says that the recorder failed, after a warning that does."""
+        frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
+        place = f"{os.path.basename(frame.f_code.co_filename)}:{line}"
+        what = "1 event is" if count == 1 else f"{count:,} events are"
+        spool = os.fspath(self.options.bounds.spool or "")
+        told = (
+            f"the recorder failed at the end of the recording, and {what} lost: {type(error).__name__}: {error} ({place})"
+            + f"; the spool {spool!r} has them" * (self._spool is not None)
+        )
+        warnings.warn(told, stacklevel=callers_level())
+        return empty_session(dataclasses.replace(info, unrecorded=(*info.unrecorded, f"T{told[1:]}")))
 
     def _say_what_is_missing(self, findings: Findings) -> None:
         """Warn of what the user did not ask for."""
@@ -305,6 +336,17 @@ class Capture:
     def _unix_ns(self, reading: float) -> int:
         """A reading of the recorder's clock as a time of the Unix clock."""
         return round(reading * 1e9) + self._epoch_ns
+
+
+_NUMPY = os.path.join(os.path.dirname(np.__file__), "")
+
+
+def _is_recorders(error: BaseException) -> bool:
+    """Whether an error is of the recorder's own code: not memory that runs out, and not raised by a signal's handler that ran in the middle of it."""
+    if not isinstance(error, Exception) or isinstance(error, MemoryError):
+        return False
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return all(stack_walk.is_internal(code) or code.co_filename.startswith(_NUMPY) for code in codes)
 
 
 _latest_epoch_ns = 0
