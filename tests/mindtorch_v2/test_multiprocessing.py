@@ -37,10 +37,42 @@ def test_the_names_are_those_of_the_standard_module():
 
 
 def test_sharing_strategies():
-    assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies()
+    assert mp.get_sharing_strategy() == "file_descriptor"
+    for strategy in mp.get_all_sharing_strategies():
+        mp.set_sharing_strategy(strategy)
+        assert mp.get_sharing_strategy() == strategy
     mp.set_sharing_strategy("file_descriptor")
     with pytest.raises(AssertionError, match="invalid sharing strategy 'carrier pigeon', expected one of"):
         mp.set_sharing_strategy("carrier pigeon")
+
+
+def test_received_tensors_take_no_descriptors_as_file_system(tmp_path):
+    printed = run(
+        tmp_path,
+        """
+import os
+def send(queue, arrived):
+    for i in range(50):
+        queue.put(torch.full((10,), float(i)))
+        arrived.get()  # what is on its way takes a descriptor
+def receive(queue, arrived):
+    kept, before = [], len(os.listdir("/proc/self/fd"))
+    process = mp.Process(target=send, args=(queue, arrived))
+    process.start()
+    for _ in range(50):
+        kept.append(queue.get())
+        arrived.put(True)
+    process.join()
+    assert [int(t[0]) for t in kept] == list(range(50))
+    assert all(t.is_shared() for t in kept)
+    print(len(os.listdir("/proc/self/fd")) - before >= 50)
+if __name__ == "__main__":
+    for strategy in ("file_descriptor", "file_system"):
+        mp.set_sharing_strategy(strategy)
+        receive(mp.SimpleQueue(), mp.SimpleQueue())
+""",
+    )
+    assert printed.split() == ["True", "False"]
 
 
 def test_a_tensor_in_a_queue_is_the_same_memory(tmp_path):

@@ -67,6 +67,9 @@ def reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
     return (rebuild_storage, (reduction.DupFd(mapping.descriptor), mapping.size, offset, size))
 
 
+keeps_descriptors = True  # of what is received, to send it on (`set_sharing_strategy`)
+
+
 def rebuild_storage(duplicate: Any, file_size: int, offset: int, size: int) -> UntypedStorage:
     """The storage that another process sent; the same one for memory that is known here."""
     descriptor = duplicate.detach()
@@ -81,6 +84,8 @@ def rebuild_storage(duplicate: Any, file_size: int, offset: int, size: int) -> U
         os.close(descriptor)
         raise
     storage = _received[key] = own(_shared_memory.array_of(mapping)[offset : offset + size])
+    if not keeps_descriptors:
+        mapping.close()
     return storage
 
 
