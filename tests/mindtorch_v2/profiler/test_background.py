@@ -1,11 +1,13 @@
 """Handlers of finished recordings in the background."""
 
 import contextlib
+import gc
 import itertools
 import os
 import signal
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -245,3 +247,73 @@ def test_a_recording_that_fails_at_its_stop_leaves_the_others(error, monkeypatch
             x + x
             prof.stop()
     assert sum(event.name == "aten::add" for event in prof.events()) == 3
+
+
+def fails_at_its_stop(prof, error, monkeypatch):
+    """Record an addition of which no session is made for this error."""
+
+    def failing(*arguments):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(columns, "assemble", failing)
+        prof.start()
+        x + x
+        with pytest.raises(type(error)) as told:
+            prof.stop()
+    assert told.value is error
+    assert any(frame.name == "failing" for frame in told.traceback)
+
+
+@pytest.mark.parametrize("acc_events", [False, True])
+def test_an_interrupted_stop_is_told_as_an_error_later(acc_events, monkeypatch):
+    prof = profile(acc_events=acc_events)
+    fails_at_its_stop(prof, KeyboardInterrupt(), monkeypatch)
+    for ask in (prof.events, prof.key_averages, lambda: prof.session):
+        with pytest.raises(
+            RuntimeError, match="the end of the recording was interrupted by KeyboardInterrupt, so it has no events; record again"
+        ):
+            ask()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ZeroDivisionError])
+def test_a_failed_stop_keeps_nothing_of_the_recording(error, monkeypatch):
+    made, asking = [], []
+
+    def failing(context):
+        made.append(weakref.ref(context.found.records.label))
+        raise error("text")
+
+    def ask():
+        value = torch.ones(1)
+        asking.append(weakref.ref(value))
+        prof.events()
+
+    monkeypatch.setattr(columns, "assemble", failing)
+    prof = profile()
+    with pytest.raises(error, match="text"), prof:
+        x + x
+    assert made
+    gc.collect()
+    assert [each() for each in made] == [None] * len(made)
+    for _ in range(2):
+        with pytest.raises(RuntimeError if error is KeyboardInterrupt else error, match="text"):
+            ask()
+        gc.collect()
+        assert asking.pop()() is None
+
+
+def test_an_error_that_cannot_be_copied_is_told_later():
+    class OddError(ValueError):
+        def __init__(self, place, *, why):
+            super().__init__(f"{place}: {why}")
+
+    def make():
+        raise OddError("here", why="odd")
+
+    once = Once(make)
+    with pytest.raises(OddError):
+        once()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="OddError: here: odd"):
+            once()
