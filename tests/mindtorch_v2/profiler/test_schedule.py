@@ -433,6 +433,33 @@ class TestSampledSteps:
     def test_all_of_them(self):
         assert self.record(3, sample_steps=1).session.step.tolist() == [0, 1, 2]
 
+    @pytest.mark.parametrize(
+        ("toggles", "recorded"),
+        [({1: False}, [0]), ({0: False, 3: True}, [4]), ({3: True}, [0, 2, 4]), ({2: False, 4: True}, [0, 4])],
+    )
+    def test_a_step_is_recorded_where_the_program_wants_it_too(self, toggles, recorded):
+        x = torch.ones(2)
+        with profile(sample_steps=2) as prof:
+            for step in range(6):
+                if step in toggles:
+                    prof.toggle_collection_dynamic(toggles[step], [ProfilerActivity.CPU])
+                x + x
+                prof.step()
+        assert prof.session.step.tolist() == recorded
+        assert prof.session.info.unrecorded == ("3 of 7 steps are not recorded: sample_steps",)
+
+    def test_a_toggle_inside_of_a_step_is_of_that_step(self):
+        x = torch.ones(2)
+        with profile(sample_steps=3) as prof:
+            for _ in range(4):
+                x + x
+                prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+                x - x
+                prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+                x * x
+                prof.step()
+        assert [e.name for e in prof.events()] == ["aten::add", "aten::mul"] * 2
+
     @pytest.mark.parametrize("steps", [0, -3, 1.5, float("nan")])
     def test_nonsense(self, steps):
         with pytest.raises(ValueError, match="sample_steps must be a whole number of steps above 0, or a share between 0 and 1"):

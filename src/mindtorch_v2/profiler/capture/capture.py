@@ -90,6 +90,7 @@ class Capture:
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = self._native_id = 0
         self._pid = os.getpid()
+        self._is_wanted = self._is_sampled = True  # by the program, and by the sample of steps
         self._collecting = False
 
     def prepare(self, *, warm: bool = False) -> None:
@@ -135,15 +136,23 @@ class Capture:
         self.resume()  # the time of the recording begins at the end of this
 
     def resume(self) -> None:
-        """Collect again after `pause`."""
-        if not self._collecting:
-            self._collecting = True
-            for source in self._sources:
-                source.resume()
+        """Collect again after `pause`, where the step is one that is recorded."""
+        self._is_wanted = True
+        self._collect()
 
     def pause(self) -> None:
         """Stop collecting, keeping what was collected. Scopes that are open go on."""
-        self._pause(recorder.clock())
+        self._is_wanted = False
+        self._collect()
+
+    def _collect(self) -> None:
+        """Collect or not, as is wanted."""
+        if not (self._is_wanted and self._is_sampled):
+            self._pause(recorder.clock())
+        elif not self._collecting:
+            self._collecting = True
+            for source in self._sources:
+                source.resume()
 
     def _pause(self, now: float) -> None:
         if self._collecting:
@@ -156,9 +165,10 @@ class Capture:
         self._steps.append((recorder.clock(), step))
 
     def sample_step(self, *, is_wanted: bool) -> None:
-        """Record the step that begins, or nothing until the next one does."""
+        """Record the step that begins, unless the program has paused, or nothing until the next one does."""
         self.sampled[is_wanted] += 1
-        self.resume() if is_wanted else self.pause()
+        self._is_sampled = is_wanted
+        self._collect()
 
     def _unrecorded(self) -> tuple[str, ...]:
         """What was not recorded, and so cannot be counted among events."""
