@@ -34,7 +34,7 @@ PARAMETERS = "ready, leaves, waiting, buffers, keep_graph, create_graph, capture
 class Watch:
     """Lines of someone who watches the loop, and the objects that they name."""
 
-    first: list[str] = field(default_factory=list)  # before the loop
+    first: list[str] = field(default_factory=list)  # before the loop; `last` comes after them, too, if one of them raises
     finish_leaves: list[str] = field(default_factory=lambda: ["finish_leaves(leaves, buffers, capture, observer)"])
     begin: list[str] = field(default_factory=list)  # of a node's evaluation
     before_run: list[str] = field(
@@ -157,9 +157,10 @@ def compile_loop(watch: Watch) -> Loop:
     loop = ["while True:", *indent(each_node)]
     if watch.failed:
         loop = ["try:", *indent(loop), "except BaseException:", *indent([*watch.failed, "raise"])]
+    loop = [*watch.first, *loop]
     if watch.last:
         loop = ["try:", *indent(loop), "finally:", *indent(watch.last)]
-    lines = ["following = None", "sums = []  # edges and gradients to add to what is there", *watch.first, *loop]
+    lines = ["following = None", "sums = []  # edges and gradients to add to what is there", *loop]
     return compile_function("run_nodes", PARAMETERS, lines, {**_NAMES, **watch.names}, keep=True)
 
 

@@ -4,10 +4,12 @@ import contextlib
 import cProfile
 import functools
 import gc
+import itertools
 import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +20,8 @@ from mindtorch_v2._dispatch import dispatcher, keys
 from mindtorch_v2.profiler import ProfilerAction, _ExperimentalConfig, _KinetoProfile, profile, record_function, schedule, validate
 from mindtorch_v2.profiler.capture import columns
 from mindtorch_v2.profiler.capture.operators import recorder
+from mindtorch_v2.profiler.capture.scopes import node_scopes
+from mindtorch_v2.profiler.capture.stacks import stack_walk
 from mindtorch_v2.profiler.capture.threads import Threads
 from mindtorch_v2.profiler.output.event_list import EventList
 from mindtorch_v2.profiler.spool.reader import read_spool
@@ -329,6 +333,34 @@ class TestInterrupts:
         assert names(prof)[-1] == "aten::sub"
         prof.export_chrome_trace(str(tmp_path / "trace.json"))
         assert validate(tmp_path / "trace.json") == []
+
+    @pytest.mark.parametrize(("called", "nth"), [("clock", 1), ("clock", 2), ("get_ident", 1), ("frame", 1), ("frame", 2)])
+    def test_the_frame_of_an_interrupted_backward_is_kept_nowhere(self, called, nth, monkeypatch):
+        """A signal's handler runs, and may raise, when a call returns."""
+        calls = itertools.count(1)
+        w = torch.ones(2, requires_grad=True)
+
+        def interrupted(function):
+            def call(*arguments):
+                is_loops = sys._getframe(1).f_code.co_name == "run_nodes"
+                found = function(*(depth + 1 for depth in arguments))
+                if is_loops and next(calls) == nth:
+                    raise KeyboardInterrupt
+                return found
+
+            return call
+
+        def compiled(watch):
+            return compile_loop(replace(watch, names={**watch.names, called: interrupted(watch.names[called])}))
+
+        compile_loop = node_scopes.compile_loop
+        monkeypatch.setattr(node_scopes, "compile_loop", compiled)
+        with profile(with_stack=True) as prof:
+            with contextlib.suppress(KeyboardInterrupt):
+                (w * w).sum().backward()
+            assert "run_nodes" not in [frame.f_code.co_name for frame in list(stack_walk.running)]
+            x - x
+        assert names(prof)[-1] == "aten::sub"
 
 
 class TestOtherProfilers:

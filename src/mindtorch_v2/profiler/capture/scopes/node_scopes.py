@@ -133,9 +133,9 @@ def _recorded_loop(log: Log, owner: Owner | None) -> Callable[..., None]:
     both = [f"record = ({inner.format('ran')}, {outer})", "start = began = None", "extend(record)"]
     watch = Watch(
         first=[
+            f"start = began = {'here = ' * log.stacks}None",
             "thread = get_ident()",
-            *["stack = pass_stack(frame(0), thread)"] * log.stacks,  # that the pass was called with
-            "start = began = None",
+            *["here = frame(0)", "stack = pass_stack(here, thread)"] * log.stacks,  # that the pass was called with
             "end = clock()",
         ],
         finish_leaves=[f"end = finish_leaves(leaves, buffers, capture, observer, end, thread{', stack' * log.stacks})"],
@@ -150,7 +150,7 @@ def _recorded_loop(log: Log, owner: Owner | None) -> Callable[..., None]:
             "elif start is not None:",
             f"    extend(({alone}))",
         ],
-        last=["running.pop(frame(0), None)"] * log.stacks,
+        last=["running.pop(here, None)", "here = None"] * log.stacks,  # without `frame()`, at whose end a handler may raise
         names={**names, "finish_leaves": _recorded_leaves(log, owner, names)},
     )
     return compile_loop(watch)
