@@ -1,5 +1,7 @@
 """Memory that runs out while a log is turned into a session: what there is memory for is kept, and the rest is counted."""
 
+import contextlib
+import gc
 import random
 import sys
 
@@ -181,6 +183,65 @@ def test_early_changes_that_are_summed_up_are_told(monkeypatch):
     with pytest.warns(UserWarning, match="memory ran out: the earliest changes of memory are known by their sum alone; "):
         prof.stop()
     assert 0 < len(prof.session.memory.size_bytes) < 200
+
+
+def bytes_of(found):
+    """What columns take, and tuples of them."""
+    if isinstance(found, tuple):
+        return sum(map(bytes_of, found))
+    return found.nbytes if isinstance(found, np.ndarray) else 0
+
+
+def test_changes_of_memory_survive_in_a_given_budget(monkeypatch):
+    """Of 3,000 operators in 150 kB: the later events, the later changes, and what all of them come to."""
+    with profile(profile_memory=True):
+        x + x
+    prof = profile(profile_memory=True)
+    prof.start()
+    for _ in range(2900):
+        x + x
+    kept = [x + x for _ in range(100)]
+
+    def fails(records, context):
+        return bytes_of((records, context.found.memory)) > 150_000
+
+    monkeypatch.setattr(columns, "_session", Budget(columns._session, fails))
+    with pytest.warns(UserWarning, match="the earliest changes of memory are known by their sum alone; ") as told:
+        prof.stop()
+    monkeypatch.undo()
+    lost = 3000 - len(names(prof))
+    assert 1000 < lost < 2500
+    assert [str(w.message).partition(";")[0] for w in told] == [
+        f"memory ran out: {lost:,} of 3,000 recorded events could not be kept, the earliest ones"
+    ]
+    memory, (_, held) = prof.session.memory, prof.session.info.live_bytes[0]
+    assert len(memory.size_bytes) > 1000
+    assert memory.total_bytes[-1] - held == memory.size_bytes.sum()
+    with profile(profile_memory=True) as now:
+        x + x
+    assert memory.total_bytes[-1] == now.session.info.live_bytes[0][1]
+    assert len(kept) * x.nbytes <= memory.size_bytes.sum() + held
+
+
+@pytest.mark.parametrize(("free_bytes", "survive"), [(1_000_000, True), (10_000, False)])
+def test_notes_are_given_up_meanwhile_where_they_take_more_than_is_left(free_bytes, survive):
+    gc.collect()
+    prof = profile(profile_memory=True)
+    prof.start()
+    (storages,) = [source for source in capture.active._sources if isinstance(source, Storages)]
+    for _ in range(1000):
+        x + x
+    storages.meanwhile(free_bytes)
+    y = x + x
+    lost = pytest.warns(UserWarning, match="memory ran out: changes of memory could not be kept; ")
+    with contextlib.nullcontext() if survive else lost:
+        prof.stop()
+    assert names(prof) == ["aten::add"] * 1001
+    if survive:
+        assert len(prof.session.memory.size_bytes) == 2001
+        assert prof.session.memory.size_bytes[-1] == y.nbytes
+    else:
+        assert prof.session.memory is None
 
 
 @pytest.mark.parametrize("lost_in", ["the log", "the columns"])
