@@ -2,7 +2,7 @@
 
     python -m benchmarks.models [model …] [--batch N] [--growth | --two-threads]
 
-One thread each, by time on the processor, steps of both in turn, the shortest of each; two threads by the clock, which needs an idle machine. Memory is what making the model and three steps take at
+One thread each, by time on the processor, steps of both in turn, the shortest of each; two threads by the clock, which needs an idle machine. Memory is what making the model and two steps take at
 most, in a process for each library. Losses are those of the first ten steps, the largest relative difference. Where it is more than rounding,
 that of torch from itself without oneDNN stands beside it, and ours where both compute in double precision: some networks amplify what rounding
 does, batch norms over a few values for one.
