@@ -39,7 +39,7 @@ DESCRIPTION = (
 
 
 class _Children:
-    """Where an average keeps its children, or the event of which they are: apart from its attributes, which are torch's."""
+    """A slot beside the attributes of an average, which are torch's. It holds the list of its children, or the event that has that list."""
 
     __slots__ = ("_children",)
 
@@ -69,7 +69,7 @@ class FunctionEventAvg(_Children, FormattedTimesMixin):
         self.device_memory_usage = 0
         self.self_cpu_memory_usage = 0
         self.self_device_memory_usage = 0
-        self._children: Any = None  # the list, or the event of which it is
+        self._children: Any = None  # the list, or the event that has it
         self.cpu_parent: FunctionEvent | None = None
         self.device_type = DeviceType.CPU
         self.is_legacy = False

@@ -269,7 +269,7 @@ def _why(row: object) -> str:
     return _NOT_READ.get(phase, NO_ROW) if isinstance(phase, str) else NO_ROW
 
 
-NO_ROW = "unreadable rows"  # the sort of those that are nothing known
+NO_ROW = "unreadable rows"  # the sort of those that are left out and none of the sorts below
 _NOT_READ = {"C": "counters", "B": "slices in two rows", "E": "slices in two rows"}
 
 

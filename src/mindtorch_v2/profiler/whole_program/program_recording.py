@@ -35,7 +35,7 @@ POLL_SECONDS = 0.05
 class TimeLimit:
     """When a recording ends although its program goes on: at the end of the step in which so many seconds have passed.
 
-    A program without steps has no warm-up: its recording ends after `seconds` if they begin `from_start`.
+    A program without steps has no warm-up, after which `seconds` would begin: its recording is limited with `from_start` alone.
     """
 
     seconds: float | None = None  # of recording, after the warm-up

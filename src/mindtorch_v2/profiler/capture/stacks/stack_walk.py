@@ -157,7 +157,7 @@ class _OfPass(Chain):
 
 
 class _OneNumber(dict[int, int]):
-    """One number for all offsets, which has to be there for -1."""
+    """A dict that returns the entry of -1 for every offset."""
 
     def __missing__(self, offset: int) -> int:
         return self[-1]
