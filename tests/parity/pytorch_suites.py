@@ -17,7 +17,7 @@ SUITES: dict[str, tuple[int, int, str]] = {
     "profiler/test_trace_validator": (2, 0, "checks of NCCL's metadata"),
     "test_autograd": (274, 237, "private functions of PyTorch's C++ and of `gradcheck` (10), sparse inputs of `gradcheck` (3), checks of views that nobody tracks without gradients (4), the layout of tangents (3), an accumulated gradient's memory and the order of hooks (3), texts (4)"),
     "test_torch": (287, 245, "copies on write, which are private (15), Python objects of storages that are brought back to life (8), storages of the meta device are of a subclass (6), arithmetic of `complex32` (2), names of C++ classes (4)"),
-    "test_indexing": (114, 111, "`del x[0]`, two errors about kinds of indices"),
+    "test_indexing": (115, 113, "an error for ranges in a list of indices, a time-out of a slow machine"),
     "test_view_ops": (157, 150, "quantized tensors (2), sparse complex views (2), a private helper, `split_copy(out=)`, a text"),
     "test_shape_ops": (50, 48, "`torch.Storage`, a text"),
     "test_reductions": (144, 135, "more than 64 dimensions (7), time-outs of a slow machine (2)"),
