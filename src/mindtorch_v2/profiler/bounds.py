@@ -62,7 +62,8 @@ class Bounds:
         if self.keep == LAST and self.max_events is None and self.max_bytes is None and self.last_seconds is None:
             raise ValueError("keep='last' needs to know how much: give max_events, max_bytes or last_seconds")
         if self.spool is not None:
-            os.fspath(self.spool)  # a number would be somebody else's open file
+            # absolute: the program may change the directory between two recordings. A number, which would be somebody else's open file, is refused
+            object.__setattr__(self, "spool", os.path.abspath(self.spool))
         for name, kinds in (("include", str), ("exclude", str), ("threads", (str, int))):
             object.__setattr__(self, name, _names(name, getattr(self, name), kinds))
 

@@ -287,6 +287,22 @@ def test_the_programs_own_profilers_come_first(run, script, tmp_path):
     assert "aten::cos" in (tmp_path / "table.txt").read_text()
 
 
+def test_a_program_that_changes_the_directory_leaves_no_spool(run, script, tmp_path):
+    script("""
+        import os, torch
+        os.mkdir("other")
+        os.chdir("other")
+        torch.ones(2).sin()
+        with torch.profiler.profile():
+            pass
+        torch.ones(2).cos()
+    """)
+    done = run(*PROFILER, "--no-trace", "script.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "aten::cos" in done.stdout
+    assert not list(tmp_path.rglob("*.spool"))
+
+
 def test_a_file_that_cannot_be_written_at_the_end_is_said_and_fails(run, script):
     script("import os\nos.rmdir('results')\nprint('done')")
     done = run("-c", "import os; os.mkdir('results')")

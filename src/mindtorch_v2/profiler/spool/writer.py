@@ -83,7 +83,7 @@ class Spool(Source):
         turns: Turns | None = None,
     ) -> None:
         check_place(path)
-        self._path = os.path.abspath(path)
+        self._path = os.fspath(path)
         self._log, self._head, self._steps = log, head, steps
         self._records, self._storages = records, storages
         records.spool = self.write

@@ -71,7 +71,7 @@ class ProgramRecording:
         if not self._bounds.keeps_last:  # events after the first ones are not recorded, instead of not kept
             options = dataclasses.replace(options, bounds=dataclasses.replace(options.bounds, max_events=None, max_bytes=None))
         self._profile = profile._with(options)
-        self.spool = None if options.bounds.spool is None else os.path.abspath(options.bounds.spool)
+        self.spool = None if options.bounds.spool is None else os.fspath(options.bounds.spool)
         self.on_change: Callable[[], None] = _nothing  # called when it has begun or ended to record
         self._is_cut = False  # whether ending a recording failed
         self._schedule = schedule or record_always

@@ -127,6 +127,20 @@ def test_recordings_that_are_kept_follow_each_other_in_the_file(tmp_path):
         assert len(prof.session) == count
 
 
+def test_a_program_that_changes_the_directory_has_one_file(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    prof = profile(spool="run.spool", acc_events=True)
+    for _ in range(2):
+        prof.start()
+        x + x
+        prof.stop()
+        monkeypatch.chdir(tmp_path / "other")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["other", "run.spool"]
+    assert columns_of(read_spool(tmp_path / "run.spool").session) == columns_of(prof.session)
+    assert len(prof.session) == 2
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """The bytes of a spool and its session."""
