@@ -246,6 +246,45 @@ def test_a_process_that_was_killed_is_recovered(profile, tmp_path, end, wait, wh
     assert {"aten::cos", "aten::tan"} <= {row.get("name") for row in rows}
 
 
+CRASHES = """
+    import ctypes, faulthandler, os, time, torch
+    torch.ones(2).cos()
+    log = open("log", "wb")
+    {own}
+    pid = os.fork()
+    if not pid:
+        torch.ones(2).tan()
+        time.sleep(0.7)
+        ctypes.string_at(0)
+    os.waitpid(pid, 0)
+    print("enabled", faulthandler.is_enabled())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="fork is POSIX's")
+@pytest.mark.parametrize("options", [(), ("--no-children",)])
+class TestCrashesOfForkedProcesses:
+    """The traceback of a crash is written where the program has it, and otherwise to the spool of the process that crashed."""
+
+    def crash(self, profile, options, own):
+        done = profile(CRASHES.format(own=own), "-o", "out", *options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def test_a_program_that_asks_for_it_has_it(self, profile, tmp_path, options):
+        assert "enabled True" in self.crash(profile, options, "faulthandler.enable(file=log)")
+        assert b"Segmentation fault" in (tmp_path / "log").read_bytes()
+
+    def test_a_program_that_wants_none_has_none(self, profile, tmp_path, options):
+        told = self.crash(profile, options, "faulthandler.disable()")
+        assert "enabled False" in told
+        assert "by a crash" not in told
+
+    def test_others_have_it_in_the_spool(self, profile, tmp_path, options):
+        told = self.crash(profile, options, "")
+        assert ("by a crash: Fatal Python error: Segmentation fault" in told) == (not options)
+
+
 def test_processes_are_left_alone_if_asked(profile, tmp_path):
     done = profile(CHILDREN, "-o", "out", "--no-children", arguments=["subprocess"])
     assert "other process" not in done.stdout
