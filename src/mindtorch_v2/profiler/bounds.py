@@ -49,6 +49,7 @@ class Bounds:
     exclude: Sequence[str] = ()
     threads: Sequence[str | int] | None = None
     spool: str | os.PathLike[str] | None = None
+    ends_recording: bool = False  # whether the recording ends where the first events are complete, with its step, which is kept whole; no argument of `profile`
 
     def __post_init__(self) -> None:
         for name in ("max_events", "max_bytes", "max_depth"):
@@ -70,7 +71,7 @@ class Bounds:
     @classmethod
     def of(cls, options: BoundOptions) -> Bounds:
         """The bounds by arguments of `profile`; one that it does not take is its TypeError."""
-        unknown = [name for name in options if name not in cls.__dataclass_fields__]
+        unknown = [name for name in options if name not in BoundOptions.__annotations__]
         if unknown:
             raise TypeError(f"profile() got an unexpected keyword argument {unknown[0]!r}")
         return cls(**options)
@@ -85,8 +86,12 @@ class Bounds:
         """Whether an option says how many events are kept."""
         return self.max_events is not None or self.max_bytes is not None
 
-    def most_events(self, bytes_per_event: int) -> tuple[int, str]:
+    def most_kept(self, bytes_per_event: int) -> tuple[int, str]:
         """How many events are kept at most, and the option that says so."""
+        return (NO_BOUND, MEMORY) if self.ends_recording else self.most_events(bytes_per_event)
+
+    def most_events(self, bytes_per_event: int) -> tuple[int, str]:
+        """How many events the options allow, and the option that says so."""
         by_option = {
             "max_events": self.max_events,
             "max_bytes": None if self.max_bytes is None else max(1, self.max_bytes // bytes_per_event),

@@ -266,6 +266,7 @@ class TestRefused:
             ({"last_seconds": "1"}, ValueError, "last_seconds must be a number of seconds"),
             ({"min_duration_us": "1"}, ValueError, "min_duration_us must be a number of microseconds"),
             ({"spool": 3}, TypeError, "expected str, bytes or os.PathLike"),
+            ({"ends_recording": True}, TypeError, r"profile\(\) got an unexpected keyword argument 'ends_recording'"),
             ({"record_shape": True}, TypeError, r"profile\(\) got an unexpected keyword argument 'record_shape'"),
         ],
     )
@@ -368,6 +369,33 @@ class TestMemoryThatRunsShort:
         prof.stop()
         assert names(prof) == [ADD] * 10
         assert prof.session.info.dropped == (("max_events", 12),)
+
+    @pytest.mark.parametrize(("most", "lost"), [(10, 15), (100, 1)])
+    def test_those_that_are_in_the_spool_and_not_yet_looked_at_come_first(self, tmp_path, most, lost):
+        prof = profile(spool=tmp_path / "run.spool", max_events=most)
+        prof.start()
+        for _ in range(15):
+            x + x
+        capture.active._records.spool_meanwhile()
+        for _ in range(15):
+            x - x
+        capture.active._records.drop_all()
+        x * x
+        with pytest.warns(UserWarning, match=rf"^{lost} events were not kept: memory was short; .*schedule\)$"):
+            prof.stop()
+        assert names(prof) == ([ADD] * 15 + ["aten::sub"] * 15)[:most]
+
+    @pytest.mark.parametrize(
+        ("bounds", "advice"),
+        [
+            ({}, "without max_events, .* allows; .*schedule\\), or give max_events or spool$"),
+            ({"max_bytes": 1 << 20}, "memory was short; .*schedule\\), or give spool$"),
+        ],
+    )
+    def test_what_is_given_is_not_advised(self, bounds, advice):
+        prof = self.record([4_000], **bounds)
+        with pytest.warns(UserWarning, match=advice):
+            prof.stop()
 
     def test_of_the_last_ones_those_that_follow_are_kept(self):
         prof = self.record([4_000], max_events=100, keep="last")

@@ -265,11 +265,13 @@ class Capture:
             bounds = self.options.bounds
             why = (
                 "memory was short"
-                if bounds.max_events or bounds.max_bytes
+                if bounds.is_given
                 else "without max_events, a recording keeps as many as the memory of this machine allows"
             )
+            missing = ["max_events"] * (not bounds.is_given) + ["spool"] * (bounds.spool is None)
+            advice = ["record fewer steps (torch.profiler.schedule)", *[f"or give {' or '.join(missing)}"] * bool(missing)]
             warnings.warn(
-                f"{by_default:,} events were not kept: {why}; record fewer steps (torch.profiler.schedule), or give max_events or spool",
+                f"{by_default:,} events were not kept: {why}; {', '.join(advice)}",
                 stacklevel=callers_level(),
             )
         if self._spool is not None and self._spool.problem:

@@ -42,7 +42,7 @@ class Kept:
         self._log = log
         self._spool = spool  # is given the records that pass the filters
         self._bounds = bounds
-        self._most, self._reason = bounds.most_events(8 * log.width)
+        self._most, self._reason = bounds.most_kept(8 * log.width)
         self._pieces: deque[Piece] = deque()
         self._count = 0  # of events that are kept
         self._latest = 0  # end of an event that is kept

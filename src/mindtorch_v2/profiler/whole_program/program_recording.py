@@ -67,10 +67,9 @@ class ProgramRecording:
         time_limit: TimeLimit = UNLIMITED,
         steps: bool = True,
     ) -> None:
-        self._bounds = options.bounds
-        if not self._bounds.keeps_last:  # events after the first ones are not recorded, instead of not kept
-            options = dataclasses.replace(options, bounds=dataclasses.replace(options.bounds, max_events=None, max_bytes=None))
-        self._profile = profile._with(options)
+        # events after the first ones are not recorded, instead of not kept
+        self._bounds = dataclasses.replace(options.bounds, ends_recording=not options.bounds.keeps_last)
+        self._profile = profile._with(dataclasses.replace(options, bounds=self._bounds))
         self.spool = None if options.bounds.spool is None else os.fspath(options.bounds.spool)
         self.on_change: Callable[[], None] = _nothing  # called when it has begun or ended to record
         self._is_cut = False  # whether ending a recording failed

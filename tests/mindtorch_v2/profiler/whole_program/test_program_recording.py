@@ -8,6 +8,7 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import schedule
 from mindtorch_v2.profiler.bounds import Bounds
+from mindtorch_v2.profiler.capture import capture
 from mindtorch_v2.profiler.model.session import Session
 from mindtorch_v2.profiler.options import Options
 from mindtorch_v2.profiler.results import Results
@@ -120,6 +121,25 @@ def test_a_limit_of_bytes_ends_it_with_the_step(recording):
         step()
     assert running.ended_by == "800 bytes of records"
     assert count(running.session, "aten::addmm") == running.ended_in_step < 5
+
+
+@pytest.mark.parametrize("with_spool", [False, True])
+def test_the_first_events_are_kept_where_memory_is_short(recording, tmp_path, with_spool):
+    x = torch.ones(2)
+    running = recording(max_events=10, steps=False, **({"spool": tmp_path / "run.spool"} if with_spool else {}))
+    with running._lock:  # no limit ends it
+        running.begin()
+        for _ in range(20):
+            x + x
+        capture.active._records.drop_all()
+        x * x
+        with pytest.warns(UserWarning, match="not kept") as told:
+            running.end()
+    assert count(running.session, "aten::add") == 20  # a step is whole, so more than ten
+    advice = "" if with_spool else ", or give spool"
+    assert [str(w.message) for w in told] == [
+        f"1 events were not kept: memory was short; record fewer steps (torch.profiler.schedule){advice}"
+    ]
 
 
 def test_the_last_events_are_kept_and_nothing_ends(recording):
