@@ -10,12 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..._forking import new_lock
 from ...optim.optimizer import Optimizer, step_observers
 from ..autograd_profile import profile
-from ..model import filtering
+from ..capture.scopes import scopes
 from ..model.session import Session
 from ..options import Options
 from ..record_function import step_scope
@@ -89,11 +87,8 @@ class ProgramRecording:
 
     @property
     def session(self) -> Session:
-        """What was recorded so far, of all times that were recorded. A program of which no step has ended has none."""
-        session = self._recovered() if self._is_cut else self._profile.session
-        if self.steps or not len(session):
-            return session
-        return filtering.keep(session, ~np.array([label.name.startswith(STEP) for label in session.labels], bool)[session.label])
+        """What was recorded so far, of all times that were recorded."""
+        return self._recovered() if self._is_cut else self._profile.session
 
     def _recovered(self) -> Session:
         """What the spool has, where what was in memory is lost."""
@@ -211,8 +206,14 @@ class ProgramRecording:
             self._scope.__exit__(None, None, None)
             self._scope = None
 
+    def _drop_step(self) -> None:
+        """Have nothing of the step that is open in the recording, nor in its spool: a program of which no step has ended has none."""
+        scope, self._scope = self._scope, None
+        if scope is not None and scope.record is not None:
+            scopes.drop(scope.record)
+
     def _stop(self) -> None:
-        self._close_step()
+        self._close_step() if self.steps else self._drop_step()
         action, self._action = self._action, ProfilerAction.NONE
         try:
             if action in _RECORDS:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mindtorch_v2.cli.frame import main
 from mindtorch_v2.profiler.model.session import Session
 from mindtorch_v2.profiler.opening import open_recording
 
@@ -283,6 +284,36 @@ class TestCrashesOfForkedProcesses:
     def test_others_have_it_in_the_spool(self, profile, tmp_path, options):
         told = self.crash(profile, options, "")
         assert ("by a crash: Fatal Python error: Segmentation fault" in told) == (not options)
+
+
+WORKERS = """
+    import multiprocessing, os, signal, sys, torch
+
+    def work(end):
+        for _ in range(40):
+            torch.ones(2).tan()
+        with torch.profiler.profile():  # until here, the spool has all
+            pass
+        if end == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if __name__ == "__main__":
+        workers = [multiprocessing.Process(target=work, args=(end,)) for end in ("by itself", "killed")]
+        for worker in workers:
+            worker.start()
+            worker.join()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_processes_without_an_optimizer_have_no_steps(profile, tmp_path, capsys):
+    assert profile(WORKERS, "-o", "out").returncode == 0
+    assert len(list((tmp_path / "out").glob("process-*.spool"))) == 1  # of the one that was killed
+    for path in ("out", "out/trace.json.gz"):
+        main(["info", str(tmp_path / path), "--json"])
+        told = json.loads(capsys.readouterr().out)["processes"]
+        assert [process["steps"] for process in told if process["steps"]] == []
+        assert sum(process["event_count"] >= 80 for process in told) == 2
 
 
 def test_processes_are_left_alone_if_asked(profile, tmp_path):

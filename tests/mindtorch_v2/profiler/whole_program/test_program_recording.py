@@ -12,6 +12,7 @@ from mindtorch_v2.profiler.capture import capture
 from mindtorch_v2.profiler.model.session import Session
 from mindtorch_v2.profiler.options import Options
 from mindtorch_v2.profiler.results import Results
+from mindtorch_v2.profiler.spool.reader import read_spool
 from mindtorch_v2.profiler.whole_program.program_recording import UNLIMITED, WARMUP_STEPS, ProgramRecording, TimeLimit
 
 
@@ -193,6 +194,34 @@ def test_the_program_does_not_meet_the_thread_that_looks_after_limits(recording)
     running = recording(max_events=10**9)
     running.begin()
     assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.parametrize("rests", [False, True])
+@pytest.mark.parametrize("with_stack", [False, True])
+def test_a_spool_without_an_optimizer_has_no_steps_either(recording, tmp_path, with_stack, rests):
+    """The process may be killed when the recording has ended: the spool is what it leaves."""
+    running, x = recording(spool=tmp_path / "run.spool", with_stack=with_stack), torch.ones(2)
+    running.begin()
+    x.sin()
+    if rests:
+        running.rest()
+        running.go_on()
+        x.sin()
+    running.end()
+    left = read_spool(running.spool).session
+    assert steps_of(left) == steps_of(running.session) == []
+    assert count(left, "aten::sin") == 1 + rests
+
+
+def test_the_first_step_is_whole_where_the_optimizer_comes_late(recording):
+    running, step = recording(), trainer()
+    running.begin()
+    running.rest()
+    running.go_on()
+    for _ in range(2):
+        step()
+    running.end()
+    assert count(running.session, "ProfilerStep#0") == 1
 
 
 def test_it_rests_while_another_profiler_records(recording):

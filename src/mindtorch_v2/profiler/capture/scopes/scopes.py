@@ -15,7 +15,7 @@ from ..operators.recorder import Log
 from ..source import Findings, Source
 from ..stacks import stack_walk
 
-__all__ = ["OpenScopes", "Scope", "begin", "end"]
+__all__ = ["OpenScopes", "Scope", "begin", "drop", "end"]
 
 
 class Scope(NamedTuple):
@@ -98,6 +98,14 @@ def end(scope: Scope) -> None:
         # most often the innermost; no generator, which ends early and drops the exception of a signal's handler that comes there
         if inside and (inside[-1] is scope or any([s is scope for s in inside])):  # noqa: C419
             _close(inside, recorder.clock(), until=scope)
+
+
+def drop(scope: Scope) -> None:
+    """Record nothing of a scope that is open. Those inside stay open."""
+    with _lock:
+        inside = _open.get(scope.track, [])
+        if scope in inside:
+            inside.remove(scope)  # in one go: its thread may be opening others
 
 
 def _close(inside: list[Scope], now: float, *, until: Scope | None = None) -> None:
