@@ -25,9 +25,9 @@ def own():
     sys.setswitchinterval(before)
 
 
-def waited(monkeypatch, seconds):
+def waited(monkeypatch, seconds, **options):
     """Turns of a thread that waited for 0.1 seconds, and so many more."""
-    found, times = turns.Turns(), iter((1.0, 1.1 + seconds))
+    found, times = turns.Turns(**options), iter((1.0, 1.1 + seconds))
     with monkeypatch.context() as patched:
         patched.setattr(turns.time, "monotonic", lambda: next(times))
         with found.waiting(0.1):
@@ -56,14 +56,90 @@ def test_the_interval_is_short_while_a_late_thread_waits_and_long_while_it_write
 
 
 def test_what_the_program_sets_meanwhile_stays(own, late):
-    found = late
-    with found.waiting():
+    with late.waiting():
         sys.setswitchinterval(0.003)
     assert sys.getswitchinterval() == 0.003
-    with found.waiting():
-        assert sys.getswitchinterval() == pytest.approx(turns.SHORT_S)
-    found.end()
+    with late.waiting():
+        assert sys.getswitchinterval() == 0.003
+    late.end()
     assert sys.getswitchinterval() == 0.003
+
+
+@pytest.mark.parametrize("seconds", [turns.SHORT_S, turns.LONG_S, 15e-6])
+def test_the_program_has_back_what_it_had_whatever_that_is(own, seconds, monkeypatch):
+    sys.setswitchinterval(seconds + 5e-7)  # fractions of a microsecond are cut off
+    before = sys.getswitchinterval()
+    found = waited(monkeypatch, 2 * turns.LATE_S)
+    with found.holding(), found.waiting():
+        assert sys.getswitchinterval() == pytest.approx(turns.SHORT_S)
+    assert sys.getswitchinterval() == before
+    with found.waiting():
+        found.end()
+    assert sys.getswitchinterval() == before
+
+
+def test_a_program_that_sets_the_interval_for_a_while_loses_it_not(own, late):
+    with late.waiting():
+        read = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        with late.waiting():
+            assert sys.getswitchinterval() == pytest.approx(1e-5)
+        sys.setswitchinterval(read)
+    late.end()
+    assert sys.getswitchinterval() == own
+
+
+def test_what_the_program_sets_while_nothing_is_collected_stays(own, late):
+    with late.waiting():
+        late.pause()
+        assert sys.getswitchinterval() == own
+        with late.waiting():
+            assert (sys.getswitchinterval(), late.is_on) == (own, False)
+    sys.setswitchinterval(0.003)
+    late.resume()
+    with late.waiting():
+        assert sys.getswitchinterval() == 0.003
+    late.end()
+    assert sys.getswitchinterval() == 0.003
+
+
+def test_after_a_pause_the_interval_is_short_again(own, late):
+    late.pause()
+    late.resume()
+    with late.waiting():
+        assert sys.getswitchinterval() == pytest.approx(turns.SHORT_S)
+    assert sys.getswitchinterval() == own
+
+
+@pytest.mark.parametrize("name", ["waiting", "holding", "pause", "end"])
+@pytest.mark.parametrize("is_set", [True, False])
+def test_an_interrupt_while_it_is_set_gives_the_interval_back(own, late, name, is_set, monkeypatch):
+    real, left = sys.setswitchinterval, [True]
+
+    def interrupted(seconds):
+        if not left or is_set:
+            real(seconds)
+        if left:
+            left.clear()
+            raise KeyboardInterrupt
+
+    around = late.waiting()
+    around.__enter__()
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "setswitchinterval", interrupted)
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - some are contexts
+            found = getattr(late, name)()
+            if found is not None:
+                found.__enter__()
+    late.end()
+    assert not left
+    assert sys.getswitchinterval() == own
+
+
+def test_turns_that_are_not_wanted_leave_the_interval_alone(own, monkeypatch):
+    found = waited(monkeypatch, 2 * turns.LATE_S, is_wanted=False)
+    with found.waiting(), found.holding():
+        assert (sys.getswitchinterval(), found.is_on) == (own, False)
 
 
 def test_an_exception_gives_the_interval_back(own, late):
