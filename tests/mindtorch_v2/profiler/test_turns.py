@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -155,6 +156,65 @@ def test_a_recording_that_was_late_gives_the_interval_back_at_its_end(own, tmp_p
         while not capture.active._draining._turns.is_on:
             x + x
     assert sys.getswitchinterval() == own
+
+
+@pytest.fixture
+def never_soon(own, monkeypatch):
+    """The program's switch interval, where each turn is taken for a late one."""
+    monkeypatch.setattr(turns, "LATE_S", -1.0)
+    monkeypatch.setattr(draining, "INTERVAL_S", 0.001)
+    return own
+
+
+def set_in(program, monkeypatch):
+    """The intervals that are set while a program runs."""
+    found, real = [], sys.setswitchinterval
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "setswitchinterval", lambda seconds: found.append(seconds) or real(seconds))
+        program()
+    return found
+
+
+def test_without_a_spool_the_interval_is_left_alone(never_soon, monkeypatch):
+    def run():
+        with profile():
+            end = time.monotonic() + 0.1
+            while time.monotonic() < end:
+                x + x
+
+    assert set_in(run, monkeypatch) == []
+
+
+def test_while_steps_are_not_sampled_the_program_has_its_interval(never_soon, tmp_path, monkeypatch):
+    with profile(spool=tmp_path / "run.spool", sample_steps=2) as prof:
+        running = capture.active
+        while not running._draining._turns.is_on:
+            x + x
+        while running._collecting:
+            prof.step()
+        assert sys.getswitchinterval() == never_soon
+        assert set_in(lambda: time.sleep(0.1), monkeypatch) == []
+        draining._before_fork()
+        draining._after_fork()
+        assert set_in(lambda: time.sleep(0.1), monkeypatch) == []
+        prof.step()
+        while not running._draining._turns.is_on:
+            x + x
+    assert sys.getswitchinterval() == never_soon
+
+
+def test_the_end_of_a_recording_sets_no_interval_but_the_programs(never_soon, tmp_path, monkeypatch):
+    prof = profile(spool=tmp_path / "run.spool")
+    prof.start()
+    while not capture.active._draining._turns.is_on:
+        x + x
+    found = []
+    monkeypatch.setattr(
+        Spool, "take", lambda self, findings, take=Spool.take: found.extend(set_in(lambda: take(self, findings), monkeypatch))
+    )
+    prof.stop()
+    assert {round(1e6 * seconds - 0.5) for seconds in found} <= {round(1e6 * never_soon)}
+    assert sys.getswitchinterval() == never_soon
 
 
 class TestPieces:

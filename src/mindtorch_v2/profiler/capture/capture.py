@@ -68,7 +68,7 @@ class Capture:
         self._time = CollectedTime()
         self._steps: list[tuple[float, int]] = []
         self.sampled = [0, 0] if sampled is None else sampled  # steps that were not recorded, and that were
-        turns = Turns()
+        turns = Turns(is_wanted=options.bounds.spool is not None)
         self._records = LogRecords(self._log, options.bounds, turns)
         self._spool: Spool | None = None
         sources = _sources(options, self._log, self._records, self._operators)

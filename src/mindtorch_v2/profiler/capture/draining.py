@@ -54,6 +54,13 @@ class Draining(Source):
         if not self._has_begun:
             self._has_begun = True
             self._records.kept.began = round(recorder.clock() * 1e9)
+        self._turns.resume()
+        self.begin_thread()
+
+    def pause(self, now: float) -> None:
+        self._turns.pause()
+
+    def begin_thread(self) -> None:
         if self._thread is not None:
             return
         stop, gone = _thread.allocate_lock(), _thread.allocate_lock()
@@ -138,7 +145,7 @@ def _before_fork() -> None:
 
 def _after_fork() -> None:
     for each in _paused:
-        each.resume()
+        each.begin_thread()
     _paused.clear()
 
 

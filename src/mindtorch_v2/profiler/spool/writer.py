@@ -221,6 +221,7 @@ class Spool(Source):
         if file is not None:
             file.close()
             self._whereabouts.close()
+        self._turns.end()
 
     def _add(self, kind: int, facts: dict[str, Any], piece: Sequence[Column] = ()) -> None:
         if self._file is None:
