@@ -126,7 +126,7 @@ class Kept:
         return not self._bounds.keeps_last and self._count < self._most
 
     def keep_no_more(self) -> None:
-        """Keep no more events than are kept now, for want of memory. Of the last ones, none: those that follow are later."""
+        """Keep no more events than are kept now, for want of memory. A ring is emptied, and takes those that follow."""
         if self._bounds.keeps_last:
             while self._pieces:
                 self._forget(MEMORY)
