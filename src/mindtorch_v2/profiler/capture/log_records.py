@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import itertools
@@ -91,11 +92,20 @@ class LogRecords(Source):
         return len(self._log.records) // self._log.width * self._record_bytes
 
     def drop_all(self) -> None:
-        """Drop the records of the log, and of now on keep no more than are kept: the program outran the thread that takes them out, and memory is short."""
+        """Drop the records of the log, and of now on keep no more than are kept: the program outran the thread that takes them out, and memory is short.
+
+        To a spool they are written before, as far as there is memory for that.
+        """
         records, width = self._log.records, self._log.width
+        while self.kept.unread:  # these come first
+            with self._lock:
+                self.kept.look_at_raw()
         if self._bounds.max_events is not None:
             self._keep_first()
         self.kept.keep_no_more()
+        if self.spool is not None:
+            with contextlib.suppress(MemoryError):
+                self._write_rest()
         left = len(records) // width
         while left > 0:
             with self._lock:
@@ -120,6 +130,21 @@ class LogRecords(Source):
                     return
                 self.kept.add(_converted(records[: count * width], self._log))
                 del records[: count * width]
+
+    def _write_rest(self) -> None:
+        """Write the records of the log to the spool, a few at a time, and take them out. No more of them are kept."""
+        records, width = self._log.records, self._log.width
+        left = len(records) // width
+        while left > 0:
+            with self._lock:
+                count, seen = min(left, PIECE_DROPPED, len(records) // width), self.kept.seen
+                try:
+                    self.kept.add(_converted(records[: count * width], self._log))
+                except MemoryError:
+                    self.kept.seen = seen
+                    raise
+                del records[: count * width]
+            left -= max(count, 1)
 
     def take_meanwhile(self, *, backlog: int) -> bool:
         """Take records out of the log while others are added to its end, and leave so many there; False if memory is too short for that."""

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ import mindtorch_v2 as torch
 from mindtorch_v2.cli import frame
 from mindtorch_v2.profiler import Results, profile, record_function
 from mindtorch_v2.profiler.bounds import Bounds
-from mindtorch_v2.profiler.capture import capture, log_records
+from mindtorch_v2.profiler.capture import capture, draining, log_records
+from mindtorch_v2.profiler.capture.names import Names
 from mindtorch_v2.profiler.capture.operators.recorder import Log
 from mindtorch_v2.profiler.model.session import COLUMNS
 from mindtorch_v2.profiler.opening import open_recording
@@ -100,6 +102,72 @@ def test_all_is_in_the_file_whatever_is_kept_in_memory(tmp_path):
     last = read_spool(path, Bounds(max_events=4, keep="last")).session
     assert last.start_ns.tolist() == everything.start_ns.tolist()[-4:]
     assert dict(last.info.dropped) == {"max_events": 6}
+
+
+class TestMemoryThatRunsOut:
+    """Another source runs out of memory in the recorder's thread."""
+
+    @pytest.fixture
+    def prof_of(self, tmp_path, monkeypatch):
+        """Makes a recording of three additions that the thread has written, and of two that it has not when memory runs out; then of a product."""
+
+        def record(**options):
+            monkeypatch.setattr(draining, "INTERVAL_S", 1e6)
+            prof = profile(spool=tmp_path / "run.spool", **options)
+            prof.start()
+            for _ in range(3):
+                x.detach() + 1
+            write_some()
+            for _ in range(2):
+                x.detach() - 1
+            with monkeypatch.context() as patched:
+                patched.setattr(Names, "meanwhile", fail)
+                write_some()
+            x.detach() * 1
+            return prof
+
+        def fail(self, free_bytes):
+            raise MemoryError
+
+        return record
+
+    @staticmethod
+    def names(session):
+        return [session.labels[i].name for i in session.label.tolist() if session.labels[i].name != "aten::detach"]
+
+    @pytest.mark.parametrize("options", [{}, {"max_events": 100}, {"exclude": ["*detach"]}, {"max_events": 8, "keep": "last"}])
+    def test_all_is_in_the_file(self, options, prof_of, tmp_path):
+        prof = prof_of(**options)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            prof.stop()
+        assert all(
+            "were not kept: memory was short" in str(w.message) or "were not kept: without max" in str(w.message) for w in found
+        )
+        session = read_spool(tmp_path / "run.spool").session
+        assert self.names(session) == ["aten::add"] * 3 + ["aten::sub"] * 2 + ["aten::mul"]
+        assert session.start_ns.tolist() == sorted(session.start_ns.tolist())
+
+    def test_the_first_ones_are_kept(self, prof_of):
+        prof = prof_of(max_events=8)
+        prof.stop()
+        assert self.names(prof.session) == ["aten::add"] * 3 + ["aten::sub"]
+
+    def test_what_there_is_no_memory_to_write_is_counted_once(self, prof_of, monkeypatch, tmp_path):
+        real = Spool.write
+
+        def fail(self, piece, results=()):
+            if len(piece[0]) == 4:
+                raise MemoryError
+            real(self, piece, results)
+
+        monkeypatch.setattr(Spool, "write", fail)
+        prof = prof_of()
+        assert capture.active.event_count == 12
+        with pytest.warns(UserWarning, match="6 events were not kept"):
+            prof.stop()
+        assert self.names(prof.session) == ["aten::add"] * 3
+        assert self.names(read_spool(tmp_path / "run.spool").session) == ["aten::add"] * 3 + ["aten::mul"]
 
 
 def test_a_quarter_of_a_second_of_small_operators_is_written_in_few_pieces(monkeypatch):
