@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,26 @@ RolesNoted = tuple[Column, Column, Column]  # times, addresses, roles
 NO_ROLES: RolesNoted = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int8))
 
 
+class _Counts(NamedTuple):
+    """How much is written to the file."""
+
+    has_first: bool = False
+    pieces: int = 0  # of what was made
+    made: int = 0
+    freed: int = 0
+    roles: int = 0
+    results: int = 0  # of those that wait to be written
+
+
 class MemoryWritten:
-    """The changes of memory already written to the file. What is written stays; only later changes are added."""
+    """The changes of memory already written to the file. What is written stays; only later changes are added.
+
+    What `new` or `rest` returns counts as written after `note_written`: until then, the next call returns it again.
+    """
 
     def __init__(self, storages: Storages) -> None:
         self._storages = storages
-        self._has_first = False
-        self._pieces = self._made = self._freed = self._roles = 0
+        self._written = self._next = _Counts()
         self._results: list[Notes] = []  # of operators that are not in the file
 
     def add_results(self, results: Sequence[Notes]) -> None:
@@ -37,29 +50,43 @@ class MemoryWritten:
         """Return the changes since the last call; None if the notes were given up."""
         if not self._storages.read_meanwhile():
             return None
-        pieces, freed = self._storages.since(self._pieces, self._freed)
-        self._pieces += len(pieces)
-        self._made += sum(len(piece.address) for piece in pieces)
-        first = [] if self._has_first else [self._storages.live_before()]
-        return self._written([*first, *pieces], freed, roles.noted(self._roles))
+        written = self._written
+        pieces, freed = self._storages.since(written.pieces, written.freed)
+        first = [] if written.has_first else [self._storages.live_before()]
+        made = sum(len(piece.address) for piece in pieces)
+        return self._unwritten([*first, *pieces], freed, roles.noted(written.roles), pieces=len(pieces), made_count=made)
 
     def rest(self, findings: Findings) -> tuple[Notes, RolesNoted] | None:
         """Return the changes since the last call of `new`, when the recording has ended."""
         if findings.memory is None:
             return None
+        written = self._written
         before, made, freed = findings.memory
-        first = [] if self._has_first else [before]
-        later = Notes(*(column[self._made :] for column in made))
+        first = [] if written.has_first else [before]
+        later = Notes(*(column[written.made :] for column in made))
         since = findings.roles or NO_ROLES
-        ends = Notes(*(column[self._freed :] for column in freed))
-        return self._written([*first, later], ends, (since[0][self._roles :], since[1][self._roles :], since[2][self._roles :]))
+        ends = Notes(*(column[written.freed :] for column in freed))
+        known = since[0][written.roles :], since[1][written.roles :], since[2][written.roles :]
+        return self._unwritten([*first, later], ends, known)
 
-    def _written(self, made: list[Notes], freed: Notes, known: RolesNoted) -> tuple[Notes, RolesNoted]:
-        results, self._results = self._results, []
-        self._has_first = True
-        self._freed += len(freed.address)
-        self._roles += len(known[0])
-        return joined([*made, *results, freed]), known
+    def note_written(self) -> None:
+        """Note that what was returned last is in the file."""
+        del self._results[: self._next.results]
+        self._written = self._next._replace(results=0)
+
+    def _unwritten(
+        self, made: list[Notes], freed: Notes, known: RolesNoted, *, pieces: int = 0, made_count: int = 0
+    ) -> tuple[Notes, RolesNoted]:
+        before, count = self._written, len(self._results)
+        self._next = _Counts(
+            has_first=True,
+            pieces=before.pieces + pieces,
+            made=before.made + made_count,
+            freed=before.freed + len(freed.address),
+            roles=before.roles + len(known[0]),
+            results=count,
+        )
+        return joined([*made, *self._results[:count], freed]), known
 
 
 class MemoryFound:

@@ -92,7 +92,8 @@ class Spool(Source):
         self._append = append
         self._turns = turns or Turns()
         self._file: IO[bytes] | None = None
-        self._known: dict[str, set[int]] = {}
+        self._known: dict[str, set[int]] = {}  # numbers whose rows are in the file, by table
+        self._numbers: dict[str, list[int]] = {}  # those that the next frame adds
         self._synced_at = self._looked_at = 0.0
         self.problem = ""
 
@@ -138,13 +139,13 @@ class Spool(Source):
         }
 
     def _new(self, name: str, numbers: Any, table: Callable[[], Mapping[int, Any]], to_list: Callable[[Any], Any]) -> list[Any]:
-        """The rows of a table that are referred to for the first time, with their numbers."""
+        """The rows of a table that are referred to for the first time, with their numbers. They are known when the frame is written."""
         known = self._known[name]
         unknown = sorted(set(numbers.tolist()) - known)
+        self._numbers[name] = unknown
         if not unknown:
             return []
         rows = table()
-        known.update(unknown)
         return [[number, to_list(rows[number])] for number in unknown if number in rows]
 
     def meanwhile(self, free_bytes: int) -> None:
@@ -176,6 +177,8 @@ class Spool(Source):
             notes, (times, addresses, roles) = new
             places = self._places(notes.stack, notes.thread, findings)
             self._add(MEMORY, {"until": until, "time": until, **places}, [*notes, times, addresses, roles.astype(np.int32)])
+            if self._memory is not None:
+                self._memory.note_written()
 
     def _note_present(self, known: Sequence[threads.Thread]) -> None:
         """Note the threads, and what each of them is doing."""
@@ -231,6 +234,8 @@ class Spool(Source):
                 self._has_head = True
                 self._write(frame_bytes(HEAD, _head_facts(self._log, *self._head())))
             self._write(frame_bytes(kind, facts, piece))
+            for name in facts.keys() & self._numbers.keys():
+                self._known[name].update(self._numbers[name])
         except (OSError, MemoryError) as error:
             self.problem = f"{getattr(error, 'strerror', None) or error or 'no memory is left'}"
             with contextlib.suppress(OSError):

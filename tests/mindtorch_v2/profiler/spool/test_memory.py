@@ -8,10 +8,12 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.capture import capture
+from mindtorch_v2.profiler.capture import capture, draining
 from mindtorch_v2.profiler.capture.memory.storages import Storages
-from mindtorch_v2.profiler.spool import frames
+from mindtorch_v2.profiler.capture.stacks import stack_walk
+from mindtorch_v2.profiler.spool import frames, memory, writer
 from mindtorch_v2.profiler.spool.reader import read_spool
+from mindtorch_v2.profiler.spool.writer import Spool
 
 ALL = {"profile_memory": True, "with_stack": True, "record_shapes": True}
 
@@ -69,6 +71,43 @@ def test_memory_adds_up_wherever_the_file_is_cut_off(recorded, tmp_path):
             counts.append(len(found.memory.time_ns))
     assert counts == sorted(counts)
     assert counts[-1] > len(whole) / 2
+
+
+@pytest.mark.parametrize("skipped", range(6))
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (memory, "joined"),
+        (memory.roles, "noted"),
+        (Storages, "since"),
+        (Spool, "_places"),
+        (stack_walk, "resolve"),
+        (writer, "to_json"),
+    ],
+)
+def test_a_piece_that_could_not_be_made_is_in_the_next(owner, name, skipped, tmp_path, monkeypatch):
+    """Of tables, too."""
+    path, left = tmp_path / "run.spool", iter([False] * skipped + [True])
+    real = getattr(owner, name)
+
+    def fail(*args, **kwargs):
+        if next(left, False):
+            raise RuntimeError("no")
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(draining, "INTERVAL_S", 1e6)
+    prof = profile(spool=path, exclude=["*ones"], **ALL)
+    prof.start()
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, fail)
+        train(6)
+    with pytest.warns(UserWarning, match="the recorder failed 1 times while the program went on, first by RuntimeError: no"):
+        prof.stop()
+    found = read_spool(path).session
+    assert changes(found) == changes(prof.session)
+    assert [found.labels[i] for i in found.label.tolist()] == [prof.session.labels[i] for i in prof.session.label.tolist()]
+    for table in ("input_table", "frames", "stack_table"):
+        assert getattr(found, table) == getattr(prof.session, table), table
 
 
 def test_what_operators_made_that_are_left_out_counts(tmp_path):
