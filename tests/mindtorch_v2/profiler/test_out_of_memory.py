@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._allocation_failure import reserve
+from mindtorch_v2._allocation_failure import give_back, reserve
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.capture import capture, columns, log_records
+from mindtorch_v2.profiler.capture import capture, columns, draining, log_records
 from mindtorch_v2.profiler.capture.memory import free_notes
 from mindtorch_v2.profiler.capture.memory.storages import Noted, Notes, Storages, changes_of, without_early
 from mindtorch_v2.profiler.capture.operators.operators import Operators
 from mindtorch_v2.profiler.capture.operators.recorder import Log
+from mindtorch_v2.profiler.capture.reserve import SIZE
 
 x = torch.ones(2)
 
@@ -304,6 +305,25 @@ def test_the_reserve_is_given_back_before_anything_is_ended(monkeypatch):
     monkeypatch.setattr(Operators, "pause", lambda self, now: (kept.extend(reserve), pause(self, now))[1])
     prof.stop()
     assert kept == []
+
+
+def test_the_reserve_is_taken_again_where_there_is_enough(monkeypatch):
+    monkeypatch.setattr(draining, "INTERVAL_S", 1e6)
+    with profile(sample_steps=2) as prof:
+        kept = capture.active._draining._sources[0]
+        while not reserve:
+            prof.step()
+        give_back()
+        kept.meanwhile(SIZE)
+        assert not reserve
+        kept.meanwhile(1 << 40)
+        assert reserve
+        while reserve:
+            prof.step()
+        kept.meanwhile(1 << 40)  # while nothing is collected
+        assert not reserve
+    kept.meanwhile(1 << 40)
+    assert not reserve
 
 
 def test_the_reserve_is_given_back_when_an_allocation_fails():

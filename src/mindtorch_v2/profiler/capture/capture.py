@@ -84,9 +84,10 @@ class Capture:
                 turns=turns,
             )
             sources = (*sources, self._spool)  # it writes what the others have found
-        self._draining = Draining(sources, self._records, turns)
+        reserve = Reserve()
+        self._draining = Draining((reserve, *sources), self._records, turns)
         # the thread begins late: nothing that looks at threads takes it for the program's
-        self._sources = (*sources, self._costs, Reserve(), self._draining, self._time)
+        self._sources = (*sources, self._costs, reserve, self._draining, self._time)
         self._epoch_ns = 0  # of the Unix clock when the recorder's reads 0
         self._thread = self._native_id = 0
         self._pid = os.getpid()

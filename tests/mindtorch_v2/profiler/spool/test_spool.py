@@ -104,6 +104,20 @@ def test_all_is_in_the_file_whatever_is_kept_in_memory(tmp_path):
     assert dict(last.info.dropped) == {"max_events": 6}
 
 
+def test_a_program_that_asks_for_too_much_goes_on_and_so_does_the_spool(tmp_path):
+    path = tmp_path / "run.spool"
+    with profile(spool=path):
+        with pytest.raises(RuntimeError, match="can't allocate memory"):
+            torch.empty(1 << 60)
+        for _ in range(10):
+            x.detach()
+        write_some()
+        copied = tmp_path / "copy.spool"
+        copied.write_bytes(path.read_bytes())
+    session = read_spool(copied).session
+    assert [session.labels[i].name for i in session.label.tolist()].count("aten::detach") == 10
+
+
 class TestMemoryThatRunsOut:
     """Another source runs out of memory in the recorder's thread."""
 
