@@ -28,9 +28,8 @@ class Reserve(Source):
         self._is_collecting = False
 
     def resume(self) -> None:
-        with self._lock:
-            self._is_collecting = True
-            self._take()
+        self._is_collecting = True
+        self._take()  # without the lock: functions are recorded already, and those that wait are noted
 
     def pause(self, now: float) -> None:
         self.discard()

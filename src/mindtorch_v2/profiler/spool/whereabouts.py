@@ -12,6 +12,7 @@ import re
 import tempfile
 
 from ..capture.stacks import stack_walk
+from .own_file import OwnFile
 
 __all__ = ["Whereabouts", "parsed"]
 
@@ -27,12 +28,16 @@ class Whereabouts:
 
     def __init__(self) -> None:
         if hasattr(os, "memfd_create"):
-            self._file = open(os.memfd_create("whereabouts"), "w+b", buffering=0)  # noqa: SIM115 - closed by `close`
+            descriptor = os.memfd_create("whereabouts")
         else:
-            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - the same
+            with tempfile.TemporaryFile() as file:
+                descriptor = os.dup(file.fileno())
+        self._file = OwnFile(descriptor, "w+b")
 
     def now(self) -> dict[int, list[Place]]:
-        """The innermost places of each thread that are not of this package, by the thread's identifier."""
+        """The innermost places of each thread that are not of this package, by the thread's identifier; none if the program has closed the file."""
+        if not self._file.is_there:
+            return {}
         self._file.seek(0)
         self._file.truncate()
         faulthandler.dump_traceback(self._file.fileno(), all_threads=True)

@@ -26,6 +26,7 @@ from ..model.session import Info
 from ..model.session_file import to_json
 from .frames import CHUNK, END, HEAD, MAGIC, MEMORY, NOW, frame_bytes
 from .memory import MemoryWritten, RolesNoted
+from .own_file import OwnFile
 from .whereabouts import Whereabouts
 
 try:
@@ -35,6 +36,7 @@ except ImportError:  # not on every system
 
 __all__ = ["Spool", "check_place"]
 
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 SYNC_S = 1.0
 LOOK_S = 0.2  # at the threads
 
@@ -91,7 +93,7 @@ class Spool(Source):
         self._recorder_threads: set[int] = set()
         self._append = append
         self._turns = turns or Turns()
-        self._file: IO[bytes] | None = None
+        self._file: OwnFile | None = None
         self._known: dict[str, set[int]] = {}  # numbers whose rows are in the file, by table
         self._numbers: dict[str, list[int]] = {}  # those that the next frame adds
         self._synced_at = self._looked_at = 0.0
@@ -103,7 +105,7 @@ class Spool(Source):
         self._recorder_threads.clear()
         self._memory = None if self._storages is None else MemoryWritten(self._storages)
         self.problem = ""
-        file = open(self._path, "ab", buffering=0)  # noqa: SIM115 - closed at the end
+        file = OwnFile(os.open(self._path, _FLAGS, 0o666), "ab")
         if not _lock(file):
             file.close()
             raise ValueError(f"spool: another process is recording to {self._path!r}; give another name")
@@ -164,7 +166,7 @@ class Spool(Source):
             self._sync()
 
     def _sync(self) -> None:
-        if self._file is not None:
+        if self._file is not None and self._file.is_there:
             with contextlib.suppress(OSError), self._turns.waiting(SYNC_S):  # not every file can be
                 os.fsync(self._file.fileno())
 
@@ -212,7 +214,7 @@ class Spool(Source):
             "threads": [list(thread) for thread in findings.threads],
             "dropped": [list(item) for item in findings.dropped.items() if item[0] in FILTERS],
         }
-        if self._file is not None and not os.fstat(self._file.fileno()).st_nlink:
+        if self._file is not None and self._file.is_there and not os.fstat(self._file.fileno()).st_nlink:
             self.problem = "the file was removed"
         at_end = findings.roles_at_end
         self._add(END, facts, [np.array([*at_end.keys()], np.int64), np.array([*at_end.values()], np.int32)])
@@ -228,6 +230,10 @@ class Spool(Source):
 
     def _add(self, kind: int, facts: dict[str, Any], piece: Sequence[Column] = ()) -> None:
         if self._file is None:
+            return
+        if not self._file.is_there:
+            self.problem = "the program closed it"
+            self.discard()
             return
         try:
             if not self._has_head:

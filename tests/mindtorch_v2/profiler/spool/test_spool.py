@@ -594,6 +594,33 @@ def test_a_folder_that_is_gone_is_refused_before_anything_is_recorded(tmp_path):
     assert len(prof.events()) == 1
 
 
+CLOSES_ALL = """
+    import os, time, warnings
+    import mindtorch_v2 as torch
+    from mindtorch_v2.profiler import profile
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with profile(spool="run.spool") as prof:
+            torch.ones(2).sin()
+            os.closerange(3, 100)
+            mine = [open(f"mine{i}", "wb", buffering=0) for i in range(10)]
+            torch.ones(2).cos()
+            time.sleep(0.6)  # the recorder's thread comes
+            torch.ones(2).tan()
+    for file in mine:
+        file.write(b"mine")
+    assert [open(f"mine{i}", "rb").read() for i in range(10)] == [b"mine"] * 10
+    assert {"aten::sin", "aten::cos", "aten::tan"} <= {event.name for event in prof.events()}
+    assert ["run.spool' ends early: the program closed it" in str(w.message) for w in told] == [True], told
+"""
+
+
+def test_a_program_that_closes_all_files_gets_nothing_of_the_spool_in_its_own(run_python):
+    done = run_python(CLOSES_ALL)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_file_that_was_removed_meanwhile_is_told(tmp_path):
     path = tmp_path / "run.spool"
     prof = profile(spool=path)
