@@ -119,9 +119,6 @@ class LogRecords(Source):
 
     def _keep_first(self) -> None:
         """Keep some of the first events, less than a megabyte of them: who asks for a thousand has these where memory is short, too."""
-        while self.kept.unread and self.kept.count < FEW and self.kept.has_room:  # they come before those of the log
-            with self._lock:
-                self.kept.look_at_raw()
         records, width = self._log.records, self._log.width
         for _ in range(FEW // PIECE_DROPPED):
             with self._lock:
