@@ -182,6 +182,8 @@ class _Recording:
         found = [column.astype(kind) for column, kind in zip(in_nanoseconds(frame.columns), columns_of_log, strict=True)]
         if len({len(column) for column in found[: len(found) - self.log.operands]}) > 1:
             raise ValueError("columns of different lengths")
+        if self.log.operands and ((found[-2] < 0).any() or found[-2].sum(dtype=np.int64) != len(found[-1])):
+            raise ValueError("operands of records that are not those of the file")
         self.kept.mind_memory(free_bytes())
         self.kept.add(found)
 

@@ -298,6 +298,22 @@ def test_a_column_of_another_length_is_refused(tmp_path):
         read_spool(path)
 
 
+@pytest.mark.parametrize("wrong", [1 << 20, -1])
+def test_records_have_as_many_operands_as_there_are(wrong, tmp_path):
+    path = tmp_path / "run.spool"
+    with profile(spool=path, profile_memory=True, with_stack=True, record_shapes=True):
+        x * x
+    with open(path, "rb") as file:
+        parts = list(frames.read_frames(file))
+    at = next(i for i, part in enumerate(parts) if part.kind == frames.CHUNK)
+    counts = parts[at].columns[-2].copy()  # of the addresses in the last column
+    counts[0] = wrong
+    parts[at].columns[-2] = counts
+    path.write_bytes(frames.MAGIC + b"".join(frames.frame_bytes(*part) for part in parts))
+    with pytest.raises(ValueError, match="operands of records that are not those of the file"):
+        read_spool(path)
+
+
 def test_another_file_is_not_written_over(tmp_path):
     path = tmp_path / "train.py"
     path.write_text("import torch")
