@@ -422,6 +422,13 @@ class TestDamage:
         with pytest.raises(RuntimeError, match=message):
             torch.load(self.with_entry(**changes))
 
+    @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+    def test_a_record_before_the_start_of_the_file(self, compression, tmp_path):
+        content, path = archive(tensor_pickle(), {"data/0": bytes(16)}, compression).getvalue(), tmp_path / "bad.pt"
+        path.write_bytes(content[:4] + content[40:])  # places of records count from the directory, which is 36 bytes earlier
+        with pytest.raises(RuntimeError, match=r"bad\.pt.*before its start"):
+            torch.load(path)
+
     def test_another_order_of_bytes(self):
         records = {"data/0": struct.pack(">4f", 1, 2, 3, 4), "byteorder": b"big"}
         assert torch.load(archive(tensor_pickle(), records)).tolist() == [1, 2, 3, 4]

@@ -142,6 +142,10 @@ class CheckpointFile:
             raise CheckpointError(
                 f"PytorchStreamReader failed locating file {name}: file not found; the file is damaged, copy or save it again"
             )
+        if not 0 <= info.header_offset < self.size_bytes:
+            raise CheckpointError(
+                f"{info.filename} begins past the end of the file or before its start; the file is damaged, copy or save it again"
+            )
         return info
 
     def _read(self, info: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
@@ -171,8 +175,6 @@ class CheckpointFile:
         """Return the offset of an uncompressed record's bytes in the file."""
         if info.flag_bits & _ENCRYPTED or info.file_size != info.compress_size:
             raise CheckpointError(f"{info.filename} is encrypted, or its sizes differ; the file is damaged, copy or save it again")
-        if not 0 <= info.header_offset < self.size_bytes:
-            raise CheckpointError(f"{info.filename} begins past the end of the file, which is damaged; copy or save it again")
         self.file.seek(info.header_offset)
         header = self.file.read(_LOCAL_HEADER.size)
         if len(header) != _LOCAL_HEADER.size or header[:4] != _LOCAL_SIGNATURE:
