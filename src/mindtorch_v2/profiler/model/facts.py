@@ -15,7 +15,7 @@ import numpy as np
 
 from ..device_type import DeviceType
 from ..writing.garbage import paused_collection
-from . import inputs, links, modules
+from . import inputs, links, live_memory, modules
 from .session import Label, Track
 
 if TYPE_CHECKING:
@@ -379,7 +379,7 @@ def _keys_of(recording: Recording, label: Label) -> list[str]:
         (_CORRELATION, kind == "op"),
         (_SHAPES, kind == "op" and info.record_shapes),
         (_COUNTED, kind == "op" and info.with_flops),
-        (_MEMORY, kind == "op" and info.profile_memory),
+        (_MEMORY, kind == "op" and info.profile_memory and live_memory.is_known(recording.session)),
         (_CHANGE, kind == "memory"),
         (_COMPILATION, kind == "compile"),
         (_STACK, (is_block or kind == "compile") and info.with_stack),

@@ -7,9 +7,14 @@ import numpy as np
 from . import tree
 from .session import COLUMNS, Column, Label, Session
 
-__all__ = ["active_operators", "around", "with_rows_of_changes"]
+__all__ = ["active_operators", "around", "is_known", "with_rows_of_changes"]
 
 CHANGE = Label("[memory]", "memory")
+
+
+def is_known(session: Session) -> bool:
+    """Whether memory in use is known: a trace of several processes, of which one changed none, may say that it was recorded."""
+    return session.memory is not None or (session.heap_before is not None and session.heap_after is not None)
 
 
 def around(session: Session) -> tuple[Column, Column] | None:

@@ -14,6 +14,7 @@ from mindtorch_v2.profiler.model.session import DIRECTIONS, Copies, Frame, Modul
 from mindtorch_v2.profiler.model.session_check import check
 from mindtorch_v2.profiler.model.summary import Summary
 from mindtorch_v2.profiler.opening import derived, open_recording
+from mindtorch_v2.profiler.output.event_list import EventList
 
 from ..device_traces import HOST, annotation, call, copy, kernel, op, row, sync, write
 
@@ -183,6 +184,13 @@ def test_memory_of_host_and_device(tmp_path):
     assert session.memory.size_bytes.tolist() == [64, 128, -64]
     assert [session.tracks[i].device_type for i in session.memory.track.tolist()] == ["CPU", "CUDA", "CPU"]
     assert session.memory.event.tolist() == [at(session, "aten::empty")] * 2 + [at(session, "[memory]")]
+
+
+def test_a_process_without_changes_of_memory_in_a_trace_with_memory(tmp_path):
+    session = opened(write(tmp_path / "a.json", [op("aten::mm", 0, 10)], profile_memory=1))
+    (event,) = EventList.of(session)
+    assert dict(event)["name"] == "aten::mm"
+    assert not [key for key in dict(event) if "memory" in key]
 
 
 def test_changes_of_memory_at_no_time_are_left_out(tmp_path):
