@@ -1,6 +1,7 @@
 """Files of every format that is read, damaged at random: each is read or refused with a documented error, within its time and memory.
 
-`python -m tests.mindtorch_v2.file_fuzzing [count] [first seed]` runs so many cases of each format, in a process with limits.
+`python -m tests.mindtorch_v2.file_fuzzing [count] [first seed]` runs so many cases of each format, in a process with limits. `guided_fuzzing` looks for
+cases that reach more of the readers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import time
 import traceback
 import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -254,8 +256,7 @@ def _changed(value: Any, chooser: random.Random) -> Any:
 
 
 def damaged_archive(content: bytes, chooser: random.Random) -> bytes:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+    members = members_of(content)
     name = chooser.choice(list(members))
     kind = chooser.randrange(7)
     if kind == 0:
@@ -271,8 +272,18 @@ def damaged_archive(content: bytes, chooser: random.Random) -> bytes:
         members["session.json"] = damaged_json(members["session.json"], chooser)
     elif members[name]:
         members[name] = damaged_bytes(members[name], chooser)
+    return archived(members, chooser.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)) if kind != 2 else zipfile.ZIP_DEFLATED)
+
+
+def members_of(content: bytes) -> dict[str, bytes]:
+    """The contents of an archive, by their names."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def archived(members: dict[str, bytes], compression: int) -> bytes:
+    """An archive of these contents, with right checksums."""
     buffer = io.BytesIO()
-    compression = chooser.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)) if kind != 2 else zipfile.ZIP_DEFLATED
     with zipfile.ZipFile(buffer, "w", compression, compresslevel=1) as archive:
         for member, text in members.items():
             archive.writestr(member, text)
@@ -281,10 +292,7 @@ def damaged_archive(content: bytes, chooser: random.Random) -> bytes:
 
 def damaged_spool(content: bytes, chooser: random.Random) -> bytes:
     """A spool with damage in frames whose checksums are right."""
-    with tempfile.TemporaryFile() as file:
-        file.write(content)
-        file.seek(0)
-        parts = [(kind, frames.json_text(facts, columns), list(columns)) for kind, facts, columns in frames.read_frames(file)]
+    parts = frames_of(content)
     texts = {text for _, text, _ in parts}
     for _ in range(chooser.choice((1, 1, 2))):
         at, what = chooser.randrange(len(parts)), chooser.randrange(8)
@@ -308,6 +316,19 @@ def damaged_spool(content: bytes, chooser: random.Random) -> bytes:
             columns[where] = column if chooser.random() < 0.9 else column[: len(column) // 2]
         if not parts:
             break
+    return spool_of(parts)
+
+
+def frames_of(content: bytes) -> list[tuple[int, bytes, list[Any]]]:
+    """The frames of a spool: kind, JSON and columns of each."""
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        return [(kind, frames.json_text(facts, columns), list(columns)) for kind, facts, columns in frames.read_frames(file)]
+
+
+def spool_of(parts: list[tuple[int, bytes, list[Any]]]) -> bytes:
+    """A spool of these frames, with right checksums."""
     return frames.MAGIC + b"".join(frames.joined_frame(kind, text, b"".join(map(bytes, columns))) for kind, text, columns in parts)
 
 
@@ -316,8 +337,13 @@ def damaged_spool(content: bytes, chooser: random.Random) -> bytes:
 
 def check_case(form: Format, chooser: random.Random, folder: Path) -> str:
     """Read a damaged file: "read", or "refused" with an error that names it."""
+    return check_content(form, damaged(form, chooser), chooser, folder)
+
+
+def check_content(form: Format, content: bytes, chooser: random.Random, folder: Path) -> str:
+    """Read a file of these bytes: "read", or "refused" with an error that names it."""
     path = folder / form.name
-    path.write_bytes(damaged(form, chooser))
+    path.write_bytes(content)
     reason = _refusal(form, path, chooser)
     if reason is None:
         return "read"
@@ -334,32 +360,53 @@ def _refusal(form: Format, path: Path, chooser: random.Random) -> str | None:
     return None
 
 
-def main(count: int, first: int) -> int:
-    """Run cases with a limit on their time and on the process's memory."""
+class OutOfTimeError(BaseException):
+    """A case took too long. It is no Exception, which a reader would take for damage of its file."""
+
+
+def set_limits() -> None:
+    """Limit the memory of the process, and have `time_limit` end what takes too long."""
 
     def expire(number: int, frame: object) -> None:
-        raise TimeoutError(f"took more than {SECONDS} s")
+        raise OutOfTimeError(f"took more than {SECONDS} s")
 
-    signal.signal(signal.SIGALRM, expire)
-    known, failed = formats(), 0
+    signal.signal(signal.SIGPROF, expire)
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+
+@contextmanager
+def time_limit() -> Iterator[None]:
+    """Raise in what takes too much of the processor's time."""
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def peak_megabytes() -> int:
+    """The most memory that the process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def main(count: int, first: int) -> int:
+    """Run cases with a limit on their time and on the process's memory."""
+    known, failed = formats(), 0
+    set_limits()
     for form in known:
         found: Counter[str] = Counter()
         began, slowest = time.process_time(), 0.0
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_megabytes()
         for seed in range(first, first + count):
             start = time.process_time()
-            signal.alarm(SECONDS)
             try:
-                with tempfile.TemporaryDirectory() as folder:
+                with time_limit(), tempfile.TemporaryDirectory() as folder:
                     found[check_case(form, random.Random(f"{form.name} {seed}"), Path(folder))] += 1
-            except Exception:
+            except (Exception, OutOfTimeError):
                 failed += 1
                 print(f"{form.name}, seed {seed}", traceback.format_exc(limit=-6), sep="\n", flush=True)
-            finally:
-                signal.alarm(0)
             slowest = max(slowest, time.process_time() - start)
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+        grown = peak_megabytes() - before
         if grown > MEGABYTES:
             failed += 1
         took = time.process_time() - began
