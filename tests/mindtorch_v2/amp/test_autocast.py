@@ -169,7 +169,9 @@ class TestRegions:
         matmul, add = registry.aten("matmul"), registry.aten("add", "Tensor")
         x @ x
         assert not any(full & keys.AUTOCAST for full in add.compiled)
-        assert matmul.table[keys.CPU] is matmul.compiled[keys.CPU]
+        outside = dispatcher._full_set(matmul, keys.CPU)  # with the key of layouts, if a tensor of this process was channels-last
+        assert not outside & keys.AUTOCAST
+        assert matmul.table[keys.CPU] is matmul.compiled[outside]
 
     def test_unknown_dtypes_and_devices(self):
         with pytest.warns(UserWarning, match="In CPU autocast, but the target dtype is not supported"):
