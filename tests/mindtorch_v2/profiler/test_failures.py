@@ -489,7 +489,9 @@ class TestErrorsOfTheRecorder:
     @pytest.fixture(params=FAULTS)
     def fault(self, request, monkeypatch):
         """The function that mends it."""
-        monkeypatch.setattr(*self.FAULTS[request.param], functools.partial(int, "x"))  # which raises without a frame of this file
+        monkeypatch.setattr(
+            *self.FAULTS[request.param], staticmethod(functools.partial(int, "x"))
+        )  # which raises without a frame of this file
         yield monkeypatch.undo
         monkeypatch.undo()
 
