@@ -217,6 +217,16 @@ def test_the_end_of_a_recording_sets_no_interval_but_the_programs(never_soon, tm
     assert sys.getswitchinterval() == never_soon
 
 
+def change_column(path, kind, number, change):
+    """Write a spool again with another column in its frames of this kind, under right checksums."""
+    with open(path, "rb") as file:
+        found = list(frames.read_frames(file))
+    for frame in found:
+        if frame.kind == kind:
+            frame.columns[number] = change(frame.columns[number])
+    path.write_bytes(b"".join([frames.MAGIC, *[frames.frame_bytes(frame.kind, frame.facts, frame.columns) for frame in found]]))
+
+
 class TestPieces:
     """Records are written first, and looked at when there are many."""
 
@@ -260,13 +270,7 @@ class TestPieces:
         with profile(spool=path):
             x + x
             capture.active._draining._work()
-        with open(path, "rb") as file:
-            found = list(frames.read_frames(file))
-        for frame in found:
-            if frame.kind == frames.CHUNK:
-                frame.columns[1] = np.full(len(frame.columns[1]), wrong)
-        written = [frames.frame_bytes(frame.kind, frame.facts, frame.columns) for frame in found]
-        path.write_bytes(b"".join([frames.MAGIC, *written]))
+        change_column(path, frames.CHUNK, 1, lambda column: np.full(len(column), wrong))
         with pytest.raises(ValueError, match="a time that is no reading of a clock"):
             open_recording(path)
 
@@ -275,13 +279,7 @@ class TestPieces:
         with profile(spool=path, profile_memory=True):
             x + x
             capture.active._draining._work()
-        with open(path, "rb") as file:
-            found = list(frames.read_frames(file))
-        for frame in found:
-            if frame.kind == frames.MEMORY:
-                frame.columns[2] = frame.columns[2].astype(np.float64)
-        written = [frames.frame_bytes(frame.kind, frame.facts, frame.columns) for frame in found]
-        path.write_bytes(b"".join([frames.MAGIC, *written]))
+        change_column(path, frames.MEMORY, 2, lambda column: column.astype(np.float64))
         with pytest.raises(ValueError, match="a column of numbers that are not whole"):
             open_recording(path)
 
